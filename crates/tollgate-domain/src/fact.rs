@@ -216,6 +216,9 @@ pub struct GenerationActivated {
     pub generation: GenerationRef,
     /// The source's name for its content.
     pub revision: Revision,
+    /// Its author's order of revisions, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u64>,
     /// The number that it took over from, on this sidecar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<u64>,

@@ -199,6 +199,7 @@ impl Generation {
             Ok(tool) => tool,
             Err(code) => {
                 return Ok(Resolution::Refused(Box::new(HookEvaluation::pseudo(
+                    0,
                     pseudo_hooks::TOOL_CATALOGUE,
                     VerdictKind::Denied,
                     code,
@@ -211,6 +212,7 @@ impl Generation {
             // The chain was built by place; checked again, since a hook of another workspace must never decide.
             if !hook.ownership.covers(&call.run) {
                 return Ok(Resolution::Refused(Box::new(HookEvaluation::pseudo(
+                    0,
                     pseudo_hooks::HOOK_RESOLVER,
                     VerdictKind::Failed,
                     codes::RESOLUTION_FAILED.clone(),

@@ -165,6 +165,14 @@ impl HookId {
     }
 }
 
+impl BundleName {
+    /// The name under which content is refused that told none.
+    #[must_use]
+    pub fn unnamed() -> Self {
+        Self(Arc::from("unnamed"))
+    }
+}
+
 impl InvocationId {
     /// An id from a UUID that the caller of this function made (version 7, so that ids rise with time).
     #[must_use]

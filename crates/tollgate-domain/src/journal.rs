@@ -159,7 +159,8 @@ pub struct InvocationRecord {
     pub evaluated: Option<Evaluated>,
     /// How it ended, if it did.
     pub terminal: Option<Terminal>,
-    /// The place of its decision, or of its Started fact where there is none.
+    /// The place of the last fact of its decision: for a refusal its terminal fact, for an ALLOW
+    /// `GovernanceEvaluated`; without a decision, of its Started fact.
     pub receipt: Receipt,
 }
 
@@ -176,6 +177,17 @@ pub struct NumberRequest {
     pub hooks: Vec<(ResourceId, Digest)>,
     /// The number that the sidecar ran last, in this process or before; the new one is not below it.
     pub last: Option<u64>,
+}
+
+/// What a sidecar activated last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastActivated {
+    /// The generation's number.
+    pub number: u64,
+    /// Its revision.
+    pub revision: Revision,
+    /// Its author's serial, where it had one.
+    pub serial: Option<u64>,
 }
 
 /// The durable journal.
@@ -203,8 +215,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// A hook's rises with every change of its content against the generation before.
     async fn number(&self, request: NumberRequest) -> Result<GenerationNumbers, Unavailable>;
 
-    /// The number that this sidecar ran last of a bundle, with its serial where it had one.
-    async fn last_activated(&self, bundle: &BundleName, sidecar: &SidecarId) -> Result<Option<u64>, Unavailable>;
+    /// What this sidecar activated last of a bundle.
+    async fn last_activated(&self, bundle: &BundleName, sidecar: &SidecarId) -> Result<Option<LastActivated>, Unavailable>;
 
     /// Whether it accepts appends.
     fn health(&self) -> StoreHealth;
@@ -216,15 +228,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn close(&self);
 }
 
-/// Digests a fact in its chain: over its predecessor's digest, its place, and its bytes as stored.
+/// Digests a fact in its chain: over its predecessor's digest, its place, the invocation that it is
+/// about, and its bytes as stored.
 ///
-/// `SHA-256(previous ‖ sequence ‖ attempt ‖ body)`, integers as 64-bit big-endian.
+/// `SHA-256(previous ‖ sequence ‖ attempt ‖ tool call ‖ invocation ‖ tool ‖ body)`, integers as 64-bit
+/// big-endian, each id preceded by its length as such an integer, which is zero for facts of the system.
 #[must_use]
-pub fn chain_digest(previous: &Digest, sequence: u64, attempt: u32, body: &[u8]) -> Digest {
-    let mut bytes = Vec::with_capacity(48 + body.len());
+pub fn chain_digest(previous: &Digest, sequence: u64, attempt: u32, invocation: Option<&InvocationKey>, body: &[u8]) -> Digest {
+    let ids = invocation.map_or([""; 3], |key| [key.tool_call.as_str(), key.invocation.as_str(), key.tool.as_str()]);
+    let mut bytes = Vec::with_capacity(192 + body.len());
     bytes.extend_from_slice(previous.as_bytes());
     bytes.extend_from_slice(&sequence.to_be_bytes());
     bytes.extend_from_slice(&u64::from(attempt).to_be_bytes());
+    for id in ids {
+        bytes.extend_from_slice(&(id.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(id.as_bytes());
+    }
     bytes.extend_from_slice(body);
     Digest::of(&bytes)
 }

@@ -50,8 +50,8 @@ pub use ids::{
     ToolCallId, ToolId, WorkspaceId,
 };
 pub use journal::{
-    AppendError, Conflict, Entry, InvocationKey, InvocationRecord, Lookup, NumberRequest, Receipt, Store, StoreHealth,
-    Unavailable, UnavailableCause, chain_digest, kept_findings,
+    AppendError, Conflict, Entry, InvocationKey, InvocationRecord, LastActivated, Lookup, NumberRequest, Receipt, Store,
+    StoreHealth, Unavailable, UnavailableCause, chain_digest, kept_findings,
 };
 pub use json::{InvalidJson, Json};
 pub use lifecycle::{IllegalTransition, InvocationState};

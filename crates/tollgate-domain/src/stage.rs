@@ -170,6 +170,12 @@ impl Resolved {
         StartedAlone(self.entry(facts))
     }
 
+    /// Whether the Started fact is on record by itself.
+    #[must_use]
+    pub const fn is_started(&self) -> bool {
+        self.started
+    }
+
     /// Decides.
     pub fn judge(self, judgement: Judgement, rules: &DecisionRules) -> Judged {
         let trace = Trace::decide(judgement.hooks, rules.when_no_hook_matches);

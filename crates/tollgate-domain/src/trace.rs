@@ -204,12 +204,12 @@ impl Trace {
 }
 
 impl HookEvaluation {
-    /// The entry of one of [`pseudo_hooks`], which is asked alone.
+    /// The entry of one of [`pseudo_hooks`], after `asked` others.
     #[must_use]
-    pub(crate) fn pseudo(hook: &'static str, verdict: VerdictKind, code: Code) -> Self {
+    pub fn pseudo(asked: usize, hook: &'static str, verdict: VerdictKind, code: Code) -> Self {
         debug_assert!(pseudo_hooks::ALL.contains(&hook));
         Self {
-            position: 1,
+            position: u32::try_from(asked).map_or(u32::MAX, |asked| asked.saturating_add(1)),
             hook: HookId::literal(hook),
             order: 0,
             source: Source::Builtin,
@@ -287,6 +287,10 @@ builtin_codes! {
     INTERRUPTED = "interrupted";
     /// The decision became durable after its caller had been told that it could not.
     JOURNAL_UNAVAILABLE = "journal_unavailable";
+    /// A bundle whose serial is not above that of the last activated one.
+    OLDER_THAN_ACTIVE = "older_than_active";
+    /// A bundle whose hooks share an id with each other or with a local hook.
+    DUPLICATE_HOOK = "duplicate_hook";
     /// A remote hook gave no verdict.
     HOOK_NO_VERDICT = "hook_no_verdict";
     /// A remote hook's answer was an error.

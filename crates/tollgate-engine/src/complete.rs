@@ -1,0 +1,140 @@
+//! Complete: how an allowed invocation ended, by its caller's word and by governance's.
+
+use std::{sync::Arc, time::Duration};
+
+use tollgate_domain::{
+    AppendError, CallRecord, Code, Decision, Entry, FailureKind, History, InvocationId, InvocationKey, InvocationRecord,
+    InvocationState, Notice, NoticeRecord, NoticeResult, Outcome, Reported, RunKey, Terminal, Unavailable,
+};
+
+use crate::{
+    engine::Engine,
+    error::{CompleteError, JournalProblem},
+    notice::tell_entered,
+};
+
+/// A recorded outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// What the first caller reported; absent where governance ended the invocation.
+    pub reported: Option<Outcome>,
+    /// What governance makes of it.
+    pub governed: Outcome,
+    /// Whether this is the outcome of an earlier Complete.
+    pub repeat: bool,
+    /// The sequence of the terminal fact in its run; 0 for a repeat.
+    pub sequence: u64,
+    /// From the start of the invocation to its end, in microseconds.
+    pub duration_us: u64,
+}
+
+impl Engine {
+    pub(crate) async fn record_outcome(
+        self: Arc<Self>,
+        run: RunKey,
+        invocation: InvocationId,
+        reported: Reported,
+        timeout: Duration,
+    ) -> Result<Completion, CompleteError> {
+        let record = self.invocation_within(&run, &invocation, timeout).await?;
+        if let Some(ended) = ended(&record)? {
+            return Ok(ended);
+        }
+        let InvocationRecord { tool_call, started, evaluated, receipt, .. } = record;
+        let reported = reported.into_outcome(self.options.keep_failure_messages);
+        let context: CallRecord = started.call;
+        let tool = context.subject.tool.id.clone();
+        let mut at = self.clock.now();
+        let notice = Notice {
+            tool_call: tool_call.clone(),
+            invocation: invocation.clone(),
+            attempt: receipt.attempt,
+            context,
+            outcome: reported.clone(),
+            started_at: started.at,
+            duration_us: at.micros_since(started.at),
+        };
+        let notices = match &evaluated {
+            Some(evaluated) => tell_entered(&evaluated.trace, self.generations.active().as_ref(), &run, &notice).await,
+            None => Vec::new(),
+        };
+        at = at.max(self.clock.now());
+        let terminal = Terminal {
+            governed: govern(&reported, &notices),
+            reported: Some(reported),
+            notices,
+            sidecar: self.options.rules.sidecar.clone(),
+            at,
+            duration_us: at.micros_since(started.at),
+        };
+        let (governed, duration_us) = (terminal.governed.clone(), terminal.duration_us);
+        let completion =
+            |sequence| Completion { reported: terminal.reported.clone(), governed, repeat: false, sequence, duration_us };
+        let key = InvocationKey { tool_call, invocation: invocation.clone(), tool };
+        let entry =
+            Entry { history: History::Run(run.clone()), invocation: Some(key), facts: vec![terminal.clone().into_fact()] };
+        let wait = timeout.min(self.options.journal_max_wait);
+        match tokio::time::timeout(wait, self.store.append(entry)).await {
+            Ok(Ok(receipt)) => Ok(completion(receipt.sequence)),
+            // Somebody was first: the first outcome stands.
+            Ok(Err(AppendError::Conflict(_))) => {
+                let record = self.invocation_within(&run, &invocation, timeout).await?;
+                ended(&record)?.ok_or(CompleteError::Internal)
+            }
+            Ok(Err(AppendError::Unavailable(Unavailable { cause, .. }))) => Err(JournalProblem::Unavailable(cause).into()),
+            Err(_) if timeout <= self.options.journal_max_wait => Err(JournalProblem::DeadlinePassed.into()),
+            Err(_) => Err(JournalProblem::TooSlow.into()),
+        }
+    }
+
+    async fn invocation_within(
+        &self,
+        run: &RunKey,
+        invocation: &InvocationId,
+        timeout: Duration,
+    ) -> Result<InvocationRecord, CompleteError> {
+        let wait = timeout.min(self.options.journal_max_wait);
+        match tokio::time::timeout(wait, self.store.invocation(run, invocation)).await {
+            Ok(Ok(found)) => found.ok_or(CompleteError::NotFound),
+            Ok(Err(Unavailable { cause, .. })) => Err(JournalProblem::Unavailable(cause).into()),
+            Err(_) => Err(JournalProblem::TooSlow.into()),
+        }
+    }
+}
+
+/// The outcome that stands, where there is one; an error where there can be none.
+fn ended(record: &InvocationRecord) -> Result<Option<Completion>, CompleteError> {
+    let allowed = match record.evaluated.as_ref().map(|evaluated| evaluated.trace.decision) {
+        Some(Decision::Allow | Decision::Mocked) => true,
+        Some(Decision::Deny | Decision::Failed) | None => false,
+    };
+    if !allowed {
+        return Err(CompleteError::NotAllowed);
+    }
+    match (&record.terminal, record.state) {
+        (None, InvocationState::Open) => Ok(None),
+        (Some(terminal), _) => Ok(Some(Completion {
+            reported: terminal.reported.clone(),
+            governed: terminal.governed.clone(),
+            repeat: true,
+            sequence: 0,
+            duration_us: terminal.duration_us,
+        })),
+        (None, _) => Err(CompleteError::Internal),
+    }
+}
+
+/// A notice that fails on success makes the governed outcome FAILED (Hook); it never takes the place
+/// of another outcome.
+fn govern(reported: &Outcome, notices: &[NoticeRecord]) -> Outcome {
+    let failed: Option<&Code> = notices.iter().find_map(|notice| match &notice.result {
+        NoticeResult::Failed(code) => Some(code),
+        NoticeResult::Notified | NoticeResult::NotNotified => None,
+    });
+    match (reported, failed) {
+        (Outcome::Succeeded { .. }, Some(code)) => {
+            Outcome::Failed { failure: FailureKind::Hook, code: Some(code.clone()), error_type: None, error_message: None }
+        }
+        (Outcome::Succeeded { .. } | Outcome::Failed { .. } | Outcome::Cancelled { .. }, _) => reported.clone(),
+    }
+}

@@ -1,0 +1,236 @@
+//! The life of one Evaluate, stage by stage: Received -> Resolved -> Judged -> Recorded.
+
+use std::{pin::Pin, sync::Arc};
+
+use tollgate_domain::{
+    AppendError, Call, Comparison, Conflict, Entry, InvocationId, Judged, Locality, Lookup, Recalled, Received, Recorded,
+    Resolution, Resolved, Rights, RunKey, StartedAlone, Unavailable, recall, record,
+};
+
+use crate::{
+    cut::Cut,
+    engine::Engine,
+    error::{EvaluateError, JournalProblem},
+    flight::{Entrance, Flight},
+};
+
+/// How judging ended where another sidecar committed the same invocation first.
+enum Lost {
+    /// Answer out of its record.
+    Race,
+    /// There is no decision.
+    Error(EvaluateError),
+}
+
+impl Engine {
+    pub(crate) async fn judge(self: Arc<Self>, rights: Rights, call: Call, cut: Cut) -> Result<Recorded, EvaluateError> {
+        let answer = self.judge_received(&rights, call, &cut).await;
+        match &answer {
+            Ok(Recorded::Allowed(_)) => metrics::counter!("tollgate_decisions_total", "decision" => "allow").increment(1),
+            Ok(Recorded::Refused(refusal)) => {
+                let decision = if refusal.decision == tollgate_domain::Decision::Deny { "deny" } else { "failed" };
+                metrics::counter!("tollgate_decisions_total", "decision" => decision).increment(1);
+            }
+            Err(error) => {
+                if let EvaluateError::Journal(problem) = error {
+                    metrics::counter!("tollgate_journal_refusals_total", "cause" => problem.cause()).increment(1);
+                }
+                metrics::counter!("tollgate_undecided_total").increment(1);
+            }
+        }
+        answer
+    }
+
+    async fn judge_received(self: &Arc<Self>, rights: &Rights, call: Call, cut: &Cut) -> Result<Recorded, EvaluateError> {
+        check_rights(rights, &call)?;
+        let named = call.invocation.is_some();
+        let received = Received::new(call, &self.key, || self.fresh_invocation(), rights.trust_claims, self.clock.now());
+        let (flight, mut comparison) = if named {
+            self.take_off(&received, cut).await?
+        } else {
+            // Nobody else can know this id.
+            (None, Comparison::Unknown)
+        };
+        let mut lookup = self.look_up(&received, cut).await?;
+        if let Some(invocation) = lookup.invocation.take() {
+            let recalled = recall(invocation, received.ids(), received.record(), comparison, self.clock.now());
+            return answer_recalled(recalled, &received.ids().invocation);
+        }
+        if lookup.tool.as_ref().is_some_and(|tool| *tool != received.call().tool.id) {
+            return Err(other_tool());
+        }
+        let generation = self.generations.active().ok_or(EvaluateError::NoGeneration)?;
+        let ids = received.ids().clone();
+        let run = received.call().run.clone();
+        let record = received.record().clone();
+        let resolved = received
+            .resolve(generation, lookup.attempts.saturating_add(1))
+            .map_err(|error| EvaluateError::Invalid { field: "tool.provider_id", problem: error.to_string() })?;
+        match self.judge_resolved(resolved, cut).await {
+            Ok(recorded) => {
+                if let Some(flight) = &flight {
+                    flight.remember(told_message(&recorded));
+                }
+                Ok(recorded)
+            }
+            Err(Lost::Error(error)) => Err(error),
+            Err(Lost::Race) => {
+                // Its arguments were never here, so only a refusal can be repeated.
+                comparison = Comparison::Unknown;
+                let found = self.bounded(cut, self.store.invocation(&run, &ids.invocation)).await?;
+                let recalled =
+                    found.map_or(Recalled::Unverifiable, |found| recall(found, &ids, &record, comparison, self.clock.now()));
+                answer_recalled(recalled, &ids.invocation)
+            }
+        }
+    }
+
+    /// Waits for an identical call in flight, so that one invocation is judged once.
+    async fn take_off(&self, received: &Received, cut: &Cut) -> Result<(Option<Flight>, Comparison), EvaluateError> {
+        let key = (received.call().run.clone(), received.ids().invocation.clone());
+        let fingerprint = self.key.fingerprint(received.call(), received.record());
+        loop {
+            match self.flights.enter(key.clone(), fingerprint) {
+                Entrance::First(flight, comparison) => return Ok((Some(flight), comparison)),
+                Entrance::Different => return Err(EvaluateError::InvocationReused(key.1)),
+                Entrance::Wait(landed) => tokio::select! {
+                    () = landed.cancelled() => {}
+                    () = cut.made() => return Err(JournalProblem::DeadlinePassed.into()),
+                },
+            }
+        }
+    }
+
+    async fn look_up(&self, received: &Received, cut: &Cut) -> Result<Lookup, EvaluateError> {
+        let ids = received.ids();
+        self.bounded(cut, self.store.lookup(&received.call().run, &ids.tool_call, &ids.invocation)).await
+    }
+
+    async fn judge_resolved(self: &Arc<Self>, mut resolved: Resolved, cut: &Cut) -> Result<Recorded, Lost> {
+        if is_remote(&resolved) {
+            // A remote hook may act on being asked, so that the attempt must be on record before.
+            let StartedAlone(entry) = resolved.start_alone(&self.options.rules.sidecar);
+            self.append_started(entry, &resolved, cut).await?;
+        }
+        let judgement = self.run_chain(&resolved, cut).await;
+        let judged = resolved.judge(judgement, &self.options.rules);
+        let notices = self.notice_refusal(&judged).await;
+        self.record_judged(judged.noticed(notices), cut).await
+    }
+
+    async fn append_started(self: &Arc<Self>, entry: Entry, resolved: &Resolved, cut: &Cut) -> Result<(), Lost> {
+        let store = Arc::clone(&self.store);
+        let mut appending: Pin<Box<_>> = Box::pin(async move { store.append(entry).await });
+        let wait = cut.remaining(self.options.journal_max_wait);
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(wait, &mut appending) => ended.ok(),
+            () = cut.cancel.cancelled() => None,
+        };
+        let run = resolved.call().run.clone();
+        let invocation = resolved.ids().invocation.clone();
+        match ended {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(error)) => Err(self.lose(&error, false, run, invocation)),
+            None => {
+                self.settle_after(async move { drop(appending.await) }, run, invocation);
+                Err(too_late(cut))
+            }
+        }
+    }
+
+    /// Makes the decision durable within the caller's patience. A decision that lands later is closed,
+    /// since its caller was told that there is none.
+    async fn record_judged(self: &Arc<Self>, judged: Judged, cut: &Cut) -> Result<Recorded, Lost> {
+        let run = judged.resolved().call().run.clone();
+        let invocation = judged.resolved().ids().invocation.clone();
+        // The facts of a call that was cut are written on time of their own.
+        let already_cut = judged.trace().is_cancelled();
+        let started = judged.resolved().is_started();
+        let wait = if already_cut { self.options.cancelled_record_wait } else { cut.remaining(self.options.journal_max_wait) };
+        let store = Arc::clone(&self.store);
+        let mut recording: Pin<Box<_>> = Box::pin(async move { record(&*store, judged).await });
+        let ended = tokio::select! {
+            ended = tokio::time::timeout(wait, &mut recording) => ended.ok(),
+            () = cut.cancel.cancelled(), if !already_cut => None,
+        };
+        match ended {
+            Some(Ok(recorded)) => Ok(recorded),
+            Some(Err(error)) => Err(self.lose(&error, started, run, invocation)),
+            None => {
+                self.settle_after(async move { drop(recording.await) }, run, invocation);
+                Err(too_late(cut))
+            }
+        }
+    }
+
+    /// `on_record`: whether the invocation's Started fact is durable already, and must not stay alone.
+    fn lose(self: &Arc<Self>, error: &AppendError, on_record: bool, run: RunKey, invocation: InvocationId) -> Lost {
+        match error {
+            AppendError::Conflict(Conflict::InvocationExists | Conflict::Transition(_)) => Lost::Race,
+            AppendError::Conflict(Conflict::OtherTool) => Lost::Error(other_tool()),
+            AppendError::Unavailable(Unavailable { cause, may_have_landed }) => {
+                if *may_have_landed || on_record {
+                    self.settle_after(std::future::ready(()), run, invocation);
+                }
+                Lost::Error(JournalProblem::Unavailable(*cause).into())
+            }
+        }
+    }
+
+    /// A read of the journal within the caller's patience and the sidecar's limit.
+    pub(crate) async fn bounded<T>(
+        &self,
+        cut: &Cut,
+        reading: impl Future<Output = Result<T, Unavailable>>,
+    ) -> Result<T, EvaluateError> {
+        let wait = cut.remaining(self.options.journal_max_wait);
+        match tokio::time::timeout(wait, reading).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(Unavailable { cause, .. })) => Err(JournalProblem::Unavailable(cause).into()),
+            Err(_) if cut.is_made() => Err(JournalProblem::DeadlinePassed.into()),
+            Err(_) => Err(JournalProblem::TooSlow.into()),
+        }
+    }
+}
+
+fn too_late(cut: &Cut) -> Lost {
+    let problem = if cut.is_made() { JournalProblem::DeadlinePassed } else { JournalProblem::TooSlow };
+    Lost::Error(problem.into())
+}
+
+fn check_rights(rights: &Rights, call: &Call) -> Result<(), EvaluateError> {
+    if !rights.cover_run(&call.run) {
+        return Err(EvaluateError::PermissionDenied { what: "tenant and workspace" });
+    }
+    if !rights.cover_agent(&call.agent.id) {
+        return Err(EvaluateError::PermissionDenied { what: "agent" });
+    }
+    Ok(())
+}
+
+fn is_remote(resolved: &Resolved) -> bool {
+    match resolved.resolution() {
+        Resolution::Refused(_) => false,
+        Resolution::Chain { hooks, .. } => hooks.iter().any(|definition| definition.hook.locality() == Locality::Remote),
+    }
+}
+
+fn answer_recalled(recalled: Recalled, invocation: &InvocationId) -> Result<Recorded, EvaluateError> {
+    match recalled {
+        Recalled::Repeat(recorded) => Ok(recorded),
+        Recalled::Reused => Err(EvaluateError::InvocationReused(invocation.clone())),
+        Recalled::Expired => Err(EvaluateError::DecisionExpired(invocation.clone())),
+        Recalled::Unverifiable => Err(EvaluateError::InvocationUnverifiable(invocation.clone())),
+    }
+}
+
+fn told_message(recorded: &Recorded) -> Option<tollgate_domain::Message> {
+    match recorded {
+        Recorded::Allowed(_) => None,
+        Recorded::Refused(refusal) => refusal.message.clone(),
+    }
+}
+
+fn other_tool() -> EvaluateError {
+    EvaluateError::Invalid { field: "tool_call_id", problem: "belongs to a call of another tool".to_owned() }
+}

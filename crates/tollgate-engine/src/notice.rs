@@ -1,0 +1,57 @@
+//! Outcome notices: entered hooks that asked for it are told how an invocation ended, in reverse.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+use tollgate_domain::{
+    Generation, HookDefinition, HookEvaluation, Judged, Notice, NoticeFailed, NoticeRecord, NoticeResult, RunKey, Trace, codes,
+};
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Tells the entered hooks of a refused call. A failing notice changes neither decision nor code.
+    pub(crate) async fn notice_refusal(&self, judged: &Judged) -> Vec<NoticeRecord> {
+        let Some(outcome) = judged.refused_outcome() else { return Vec::new() };
+        let resolved = judged.resolved();
+        let notice = Notice {
+            tool_call: resolved.ids().tool_call.clone(),
+            invocation: resolved.ids().invocation.clone(),
+            attempt: resolved.attempt(),
+            context: resolved.record().clone(),
+            outcome,
+            started_at: resolved.received_at(),
+            duration_us: self.clock.now().micros_since(resolved.received_at()),
+        };
+        tell_entered(judged.trace(), Some(resolved.generation()), &resolved.call().run, &notice).await
+    }
+}
+
+/// Tells every entered hook that asked for it, in reverse, through its present definition of the same
+/// source and id. All are told even when one fails.
+pub(crate) async fn tell_entered(
+    trace: &Trace,
+    generation: Option<&Arc<Generation>>,
+    run: &RunKey,
+    notice: &Notice,
+) -> Vec<NoticeRecord> {
+    let mut records = Vec::new();
+    for entry in trace.entered().rev().filter(|entry| entry.outcome) {
+        let present = generation.and_then(|generation| present_definition(generation, run, entry));
+        let result = match present {
+            None => NoticeResult::NotNotified,
+            Some(definition) => match AssertUnwindSafe(definition.hook.notify(notice)).catch_unwind().await {
+                Ok(Ok(())) => NoticeResult::Notified,
+                Ok(Err(NoticeFailed { code })) => NoticeResult::Failed(code),
+                Err(_panic) => NoticeResult::Failed(codes::HOOK_PANICKED.clone()),
+            },
+        };
+        records.push(NoticeRecord { hook: entry.hook.clone(), source: entry.source, result });
+    }
+    records
+}
+
+fn present_definition<'a>(generation: &'a Generation, run: &RunKey, entry: &HookEvaluation) -> Option<&'a Arc<HookDefinition>> {
+    let chain = generation.chain(&run.tenant, &run.workspace);
+    chain.iter().find(|definition| definition.id == entry.hook && definition.ownership.source() == entry.source)
+}

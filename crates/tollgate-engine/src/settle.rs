@@ -1,0 +1,79 @@
+//! Invocations whose caller was told that there is no decision, and whose facts may have become
+//! durable all the same: they are closed, so that no ALLOW stands that nobody was given.
+
+use std::{sync::Arc, time::Duration};
+
+use tollgate_domain::{
+    AppendError, Code, Entry, History, InvocationId, InvocationKey, InvocationRecord, Outcome, RunKey, StoreHealth, Terminal,
+    Timestamp, codes,
+};
+
+use crate::engine::Engine;
+
+/// How long to wait between attempts while the journal says that it serves but refuses.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+impl Engine {
+    /// Once `landing` has ended, closes the invocation if it is on record and open.
+    pub(crate) fn settle_after(
+        self: &Arc<Self>,
+        landing: impl Future<Output = ()> + Send + 'static,
+        run: RunKey,
+        invocation: InvocationId,
+    ) {
+        let engine = Arc::clone(self);
+        self.tasks.spawn(async move {
+            tokio::select! {
+                // What cannot be settled before shutdown is seen as undecided or open in the record.
+                () = engine.stop.cancelled() => {}
+                () = async { landing.await; engine.settle(&run, &invocation).await } => {}
+            }
+        });
+    }
+
+    async fn settle(&self, run: &RunKey, invocation: &InvocationId) {
+        loop {
+            let health = self.store.health();
+            if matches!(health, StoreHealth::Failing(_)) {
+                self.store.health_changed(health).await;
+                continue;
+            }
+            match self.store.invocation(run, invocation).await {
+                Ok(None) => return,
+                Ok(Some(record)) if record.state.is_terminal() => return,
+                Ok(Some(record)) => {
+                    let entry = self.cancelled_entry(run.clone(), &record, &codes::JOURNAL_UNAVAILABLE);
+                    match self.store.append(entry).await {
+                        Ok(_) | Err(AppendError::Conflict(_)) => return,
+                        Err(AppendError::Unavailable(_)) => {}
+                    }
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    fn cancelled_entry(&self, run: RunKey, record: &InvocationRecord, code: &Code) -> Entry {
+        let key = InvocationKey {
+            tool_call: record.tool_call.clone(),
+            invocation: record.invocation.clone(),
+            tool: record.started.call.subject.tool.id.clone(),
+        };
+        self.cancellation(run, key, record.started.at, code)
+    }
+
+    /// The entry that closes an invocation as cancelled by governance.
+    pub(crate) fn cancellation(&self, run: RunKey, key: InvocationKey, started_at: Timestamp, code: &Code) -> Entry {
+        let at = self.clock.now();
+        let terminal = Terminal {
+            reported: None,
+            governed: Outcome::Cancelled { code: Some(code.clone()) },
+            notices: Vec::new(),
+            sidecar: self.options.rules.sidecar.clone(),
+            at,
+            duration_us: at.micros_since(started_at),
+        };
+        Entry { history: History::Run(run), invocation: Some(key), facts: vec![terminal.into_fact()] }
+    }
+}

@@ -1,0 +1,293 @@
+//! Group commit: many callers, one writer, one transaction per batch.
+//!
+//! A caller puts its entry into a bounded queue and waits. The writer takes what is there, checks
+//! each entry against the record and the entries before it, commits all that may follow in one
+//! transaction, and only then answers. While the store fails it refuses at once, and heals itself.
+
+use std::{pin::pin, time::Duration};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tollgate_domain::{
+    AppendError, Entry, GenerationNumbers, NumberRequest, Receipt, StoreHealth, Unavailable, UnavailableCause,
+};
+
+use crate::{
+    backend::Backend,
+    ledger::{Batch, Counters, Ledger, Prepared},
+    pacer::Pacer,
+};
+
+/// Most entries of one batch.
+const BATCH_MAX_COUNT: usize = 1_024;
+/// How long a failing store waits before it first tries to heal.
+const HEAL_FIRST_WAIT: Duration = Duration::from_millis(100);
+/// How long it waits at most between tries.
+const HEAL_MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// How the writer gathers batches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pacing {
+    /// Most entries that may wait.
+    pub(crate) max_queue: usize,
+    /// How long a batch is held open for more, where the one before had more than one entry.
+    pub(crate) linger: Duration,
+}
+
+/// The callers' side.
+#[derive(Debug)]
+pub(crate) struct GroupCommit {
+    queue: mpsc::Sender<Command>,
+    health: watch::Receiver<StoreHealth>,
+    closed: watch::Receiver<bool>,
+}
+
+enum Command {
+    Append(Append),
+    Number(Box<NumberRequest>, oneshot::Sender<Result<GenerationNumbers, Unavailable>>),
+    Close,
+}
+
+struct Append {
+    prepared: Prepared,
+    ack: oneshot::Sender<Result<Receipt, AppendError>>,
+}
+
+impl GroupCommit {
+    /// Starts the writer on the current runtime.
+    pub(crate) fn start<B: Backend>(backend: B, next: Counters, pacing: Pacing) -> Self {
+        let (queue, commands) = mpsc::channel(pacing.max_queue.max(1));
+        let (health_in, health) = watch::channel(StoreHealth::Serving);
+        let (closed_in, closed) = watch::channel(false);
+        let writer = Writer {
+            backend,
+            ledger: Ledger::new(next),
+            commands,
+            health: health_in,
+            pacer: Pacer::new(),
+            linger: pacing.linger,
+            last_count: 0,
+            _closed: ClosedAtEnd(closed_in),
+        };
+        #[expect(clippy::disallowed_methods, reason = "the writer's one task; close() waits for its end")]
+        let _detached = tokio::spawn(writer.run());
+        Self { queue, health, closed }
+    }
+
+    /// See [`tollgate_domain::Store::append`].
+    pub(crate) async fn append(&self, entry: Entry) -> Result<Receipt, AppendError> {
+        self.refuse_while_failing()?;
+        let refused = |cause| Unavailable { cause, may_have_landed: false };
+        let bodies: Vec<_> = entry.facts.iter().filter_map(|fact| fact.encode().ok()).collect();
+        if bodies.is_empty() || bodies.len() != entry.facts.len() {
+            return Err(refused(UnavailableCause::Other).into());
+        }
+        let (ack, answer) = oneshot::channel();
+        let append = Append { prepared: Prepared { entry, bodies }, ack };
+        self.queue.try_send(Command::Append(append)).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => refused(UnavailableCause::Overloaded),
+            mpsc::error::TrySendError::Closed(_) => refused(UnavailableCause::Closed),
+        })?;
+        // A writer that ended without an answer can only have been torn down with its runtime.
+        answer.await.unwrap_or(Err(Unavailable { cause: UnavailableCause::Closed, may_have_landed: true }.into()))
+    }
+
+    /// See [`tollgate_domain::Store::number`].
+    pub(crate) async fn number(&self, request: NumberRequest) -> Result<GenerationNumbers, Unavailable> {
+        self.refuse_while_failing()?;
+        let (ack, answer) = oneshot::channel();
+        let closed = Unavailable { cause: UnavailableCause::Closed, may_have_landed: false };
+        self.queue.send(Command::Number(Box::new(request), ack)).await.map_err(|_| closed)?;
+        answer.await.unwrap_or(Err(Unavailable { may_have_landed: true, ..closed }))
+    }
+
+    /// See [`tollgate_domain::Store::health`].
+    pub(crate) fn health(&self) -> StoreHealth {
+        *self.health.borrow()
+    }
+
+    /// See [`tollgate_domain::Store::health_changed`].
+    pub(crate) async fn health_changed(&self, seen: StoreHealth) -> StoreHealth {
+        let mut health = self.health.clone();
+        match health.wait_for(|now| *now != seen).await {
+            Ok(now) => *now,
+            // The writer is gone and nothing will change any more.
+            Err(_) if seen == StoreHealth::Failing(UnavailableCause::Closed) => std::future::pending().await,
+            Err(_) => StoreHealth::Failing(UnavailableCause::Closed),
+        }
+    }
+
+    /// See [`tollgate_domain::Store::close`].
+    pub(crate) async fn close(&self) {
+        // Where the queue is closed already, another close is under way or done.
+        drop(self.queue.send(Command::Close).await);
+        drop(self.closed.clone().wait_for(|closed| *closed).await);
+    }
+
+    fn refuse_while_failing(&self) -> Result<(), Unavailable> {
+        match self.health() {
+            StoreHealth::Serving => Ok(()),
+            StoreHealth::Failing(cause) => Err(Unavailable { cause, may_have_landed: false }),
+        }
+    }
+}
+
+/// Tells the callers' side that the writer is gone, however it went.
+struct ClosedAtEnd(watch::Sender<bool>);
+
+impl Drop for ClosedAtEnd {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
+struct Writer<B> {
+    backend: B,
+    ledger: Ledger,
+    commands: mpsc::Receiver<Command>,
+    health: watch::Sender<StoreHealth>,
+    pacer: Pacer,
+    linger: Duration,
+    last_count: usize,
+    _closed: ClosedAtEnd,
+}
+
+impl<B: Backend> Writer<B> {
+    async fn run(mut self) {
+        let mut commands = Vec::new();
+        while self.gather(&mut commands).await {
+            let mut appends = Vec::with_capacity(commands.len());
+            let mut numbers = Vec::new();
+            for command in commands.drain(..) {
+                match command {
+                    Command::Append(append) => appends.push(append),
+                    Command::Number(request, ack) => numbers.push((request, ack)),
+                    // What was queued before is still taken, and nothing after.
+                    Command::Close => self.commands.close(),
+                }
+            }
+            self.write(appends).await;
+            for (request, ack) in numbers {
+                self.number(&request, ack).await;
+            }
+        }
+        self.health.send_replace(StoreHealth::Failing(UnavailableCause::Closed));
+        self.backend.close().await;
+    }
+
+    /// Takes what waits; false when the queue is closed and empty.
+    ///
+    /// A lone caller is never held up. Where callers come in numbers, waiting a little for those that
+    /// were just answered makes fewer and larger batches, which costs far less per entry.
+    async fn gather(&mut self, commands: &mut Vec<Command>) -> bool {
+        if self.commands.recv_many(commands, BATCH_MAX_COUNT).await == 0 {
+            return false;
+        }
+        let enough = self.last_count.min(BATCH_MAX_COUNT);
+        if enough > 1 && commands.len() < enough && !self.linger.is_zero() {
+            let mut pause = pin!(self.pacer.pause(self.linger));
+            while commands.len() < enough {
+                tokio::select! {
+                    biased;
+                    count = self.commands.recv_many(commands, BATCH_MAX_COUNT - commands.len()) => if count == 0 { break },
+                    () = &mut pause => break,
+                }
+            }
+        }
+        true
+    }
+
+    async fn write(&mut self, mut appends: Vec<Append>) {
+        if let StoreHealth::Failing(cause) = *self.health.borrow() {
+            return refuse(appends.into_iter().map(|append| append.ack), Unavailable { cause, may_have_landed: false });
+        }
+        appends.retain(|append| !append.ack.is_closed());
+        self.last_count = appends.len();
+        let wanted = self.ledger.wanted(appends.iter().map(|append| &append.prepared.entry));
+        if !wanted.is_empty() {
+            match self.backend.load(&wanted).await {
+                Ok(found) => wanted.into_iter().zip(found).for_each(|(wanted, found)| self.ledger.learn(wanted, found)),
+                Err(cause) => {
+                    let unavailable = Unavailable { cause, may_have_landed: false };
+                    return self.fail(appends.into_iter().map(|append| append.ack).collect(), unavailable).await;
+                }
+            }
+        }
+        let mut batch = Batch::default();
+        let mut answers = Vec::with_capacity(appends.len());
+        for Append { prepared, ack } in appends {
+            answers.push((ack, self.ledger.append(prepared, &mut batch)));
+        }
+        if !batch.is_empty()
+            && let Err(unavailable) = self.backend.commit(batch).await
+        {
+            // A conflict may have been with an entry of this very batch, so it is no answer any more.
+            return self.fail(answers.into_iter().map(|(ack, _)| ack).collect(), unavailable).await;
+        }
+        for (ack, answer) in answers {
+            // Whoever gave up waiting in the meantime is not told.
+            drop(ack.send(answer.map_err(AppendError::Conflict)));
+        }
+    }
+
+    async fn number(&mut self, request: &NumberRequest, ack: oneshot::Sender<Result<GenerationNumbers, Unavailable>>) {
+        let answer = match *self.health.borrow() {
+            StoreHealth::Failing(cause) => Err(Unavailable { cause, may_have_landed: false }),
+            StoreHealth::Serving => Ok(()),
+        };
+        let answer = match answer {
+            Ok(()) => self.backend.number(request).await,
+            Err(unavailable) => Err(unavailable),
+        };
+        let failure = answer.as_ref().err().filter(|_| *self.health.borrow() == StoreHealth::Serving).copied();
+        drop(ack.send(answer));
+        if let Some(unavailable) = failure {
+            self.fail(Vec::new(), unavailable).await;
+        }
+    }
+
+    /// Answers a batch that failed, and refuses whatever comes until the store can write again.
+    async fn fail(&mut self, acks: Vec<oneshot::Sender<Result<Receipt, AppendError>>>, unavailable: Unavailable) {
+        self.health.send_replace(StoreHealth::Failing(unavailable.cause));
+        refuse(acks, unavailable);
+        let mut wait = HEAL_FIRST_WAIT;
+        while self.refuse_for(wait).await {
+            match self.backend.heal().await {
+                Ok(next) => {
+                    self.ledger = Ledger::new(next);
+                    self.last_count = 0;
+                    self.health.send_replace(StoreHealth::Serving);
+                    return;
+                }
+                Err(cause) => {
+                    self.health.send_replace(StoreHealth::Failing(cause));
+                    wait = (wait * 2).min(HEAL_MAX_WAIT);
+                }
+            }
+        }
+    }
+
+    /// Refuses everything for a while; false when the queue was closed, so that there is nothing to heal for.
+    async fn refuse_for(&mut self, wait: Duration) -> bool {
+        let mut pause = pin!(tokio::time::sleep(wait));
+        loop {
+            let command = tokio::select! {
+                () = &mut pause => return true,
+                command = self.commands.recv() => command,
+            };
+            let StoreHealth::Failing(cause) = *self.health.borrow() else { return true };
+            let refused = Unavailable { cause, may_have_landed: false };
+            match command {
+                Some(Command::Append(append)) => refuse([append.ack], refused),
+                Some(Command::Number(_, ack)) => drop(ack.send(Err(refused))),
+                Some(Command::Close) => self.commands.close(),
+                None => return false,
+            }
+        }
+    }
+}
+
+fn refuse(acks: impl IntoIterator<Item = oneshot::Sender<Result<Receipt, AppendError>>>, unavailable: Unavailable) {
+    for ack in acks {
+        drop(ack.send(Err(unavailable.into())));
+    }
+}

@@ -1,0 +1,182 @@
+//! Findings and the report of them: what is wrong with a bundle, where, and what would be right.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use serde::Serialize;
+use tollgate_domain::{BundleName, Finding};
+
+use crate::codes::FindingCode;
+
+/// How much a finding matters. Any finding refuses the bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It is wrong.
+    Error,
+    /// It is allowed by Cedar, and almost certainly not what was meant.
+    Warning,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// The first byte.
+    #[serde(skip)]
+    pub start: usize,
+    /// The byte after the last.
+    #[serde(skip)]
+    pub end: usize,
+    /// The line of the first character, from 1; 0 for the file as a whole.
+    pub line: u32,
+    /// Its column, from 1, in characters.
+    pub column: u32,
+    /// The line after the last character.
+    pub end_line: u32,
+    /// Its column.
+    pub end_column: u32,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// What it is about.
+    pub code: FindingCode,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The file, relative to the bundle; empty for the bundle as a whole.
+    pub file: String,
+    /// The place in the file.
+    #[serde(flatten)]
+    pub span: Span,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// What a bundle holds, where it has no findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Enabled hooks.
+    pub hooks: usize,
+    /// Their policies.
+    pub policies: usize,
+    /// Declared tools.
+    pub tools: usize,
+    /// Entities, catalogue and actions included.
+    pub entities: usize,
+}
+
+/// Every finding about a bundle, with the text that they point into.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// The bundle's name, as far as it could be read.
+    pub bundle: Option<BundleName>,
+    /// The findings, by file and place.
+    pub findings: Vec<Diagnostic>,
+    /// What the bundle holds; absent where there are findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    #[serde(skip)]
+    sources: BTreeMap<String, Arc<str>>,
+}
+
+impl Report {
+    /// Whether there is nothing to complain of.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// The report as one JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The findings by place and code, without their texts: what the journal may keep.
+    #[must_use]
+    pub fn kept(&self) -> Vec<Finding> {
+        let keep = |found: &Diagnostic| Finding {
+            code: found.code.as_str().to_owned(),
+            path: found.file.clone(),
+            line: found.span.line,
+        };
+        self.findings.iter().map(keep).collect()
+    }
+
+    pub(crate) fn source(&self, file: &str) -> Option<&str> {
+        self.sources.get(file).map(|text| &**text)
+    }
+}
+
+/// A text file of the bundle, as findings point into it.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceText {
+    pub(crate) path: Arc<str>,
+    pub(crate) text: Arc<str>,
+}
+
+/// Collects findings while a bundle is read; nothing stops at the first.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    found: Vec<Diagnostic>,
+    sources: BTreeMap<String, Arc<str>>,
+}
+
+impl Findings {
+    /// A finding at a place in a text.
+    pub(crate) fn at(&mut self, code: FindingCode, source: &SourceText, range: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        self.sources.entry(source.path.to_string()).or_insert_with(|| Arc::clone(&source.text));
+        self.push(code, &source.path, span(&source.text, range), message.into())
+    }
+
+    /// A finding about a file as a whole.
+    pub(crate) fn about(&mut self, code: FindingCode, file: &str, message: impl Into<String>) -> &mut Diagnostic {
+        self.push(code, file, Span::default(), message.into())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    pub(crate) fn into_report(mut self, bundle: Option<BundleName>, summary: Summary) -> Report {
+        self.found.sort_by(|a, b| (&a.file, a.span.start, a.code, &a.message).cmp(&(&b.file, b.span.start, b.code, &b.message)));
+        self.found.dedup();
+        let summary = self.found.is_empty().then_some(summary);
+        Report { bundle, findings: self.found, summary, sources: self.sources }
+    }
+
+    fn push(&mut self, code: FindingCode, file: &str, span: Span, message: String) -> &mut Diagnostic {
+        let severity = match code {
+            FindingCode::SchemaWarning | FindingCode::PolicyWarning => Severity::Warning,
+            _ => Severity::Error,
+        };
+        self.found.push(Diagnostic { code, severity, file: file.to_owned(), span, message, hint: None });
+        let last = self.found.len() - 1;
+        &mut self.found[last]
+    }
+}
+
+impl Diagnostic {
+    /// Adds what would be right.
+    pub(crate) fn hint(&mut self, hint: impl Into<String>) {
+        self.hint = Some(hint.into());
+    }
+}
+
+fn span(text: &str, range: Range<usize>) -> Span {
+    let start = text.floor_char_boundary(range.start.min(text.len()));
+    let end = text.ceil_char_boundary(range.end.clamp(start, text.len()));
+    let (line, column) = position(text, start);
+    let (end_line, end_column) = position(text, end);
+    Span { start, end, line, column, end_line, end_column }
+}
+
+fn position(text: &str, offset: usize) -> (u32, u32) {
+    let before = text.get(..offset).unwrap_or_default();
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,33 @@
+//! The limits of a bundle, with their units. `docs/reference/bundle-v1.md` names each.
+
+use std::time::Duration;
+
+/// Most files of a tree.
+pub const TREE_MAX_FILES: usize = 4_096;
+/// Deepest directory of a tree; the root is level 0.
+pub const TREE_MAX_DEPTH: usize = 8;
+/// Largest file, in bytes.
+pub const FILE_MAX_BYTES: u64 = 4 * 1_048_576;
+/// Largest `entities.json`, in bytes.
+pub const ENTITIES_MAX_BYTES: u64 = 32 * 1_048_576;
+/// Largest tree, in bytes of all its files.
+pub const TREE_MAX_BYTES: u64 = 64 * 1_048_576;
+/// Longest policy, in bytes: short enough that a chain of operators in it evaluates on 8 MiB of stack.
+pub const POLICY_MAX_BYTES: usize = 10_000;
+/// Deepest nesting of brackets in Cedar text: Cedar's parser has no guard of its own.
+pub const NESTING_MAX_DEPTH: usize = 64;
+/// Most policies of one hook.
+pub const POLICIES_MAX_COUNT: usize = 20_000;
+/// Longest policy id and longest code, in bytes.
+pub const POLICY_ID_MAX_BYTES: usize = tollgate_domain::limits::CODE_MAX_BYTES;
+/// Most labels of a tool.
+pub const LABELS_MAX_COUNT: usize = 64;
+/// Stack of the thread that parses and validates, in bytes.
+pub const COMPILE_STACK_BYTES: usize = 64 * 1_048_576;
+
+/// How long a tree without a manifest must stay unchanged before it counts.
+pub const SETTLE_DEFAULT: Duration = Duration::from_millis(500);
+/// How often a directory is looked at even when nothing was heard of it.
+pub const POLL_DEFAULT: Duration = Duration::from_secs(5);
+/// How many times `settle` a tree may disagree with its manifest, unchanged, before it is refused.
+pub const MANIFEST_PATIENCE: u32 = 10;

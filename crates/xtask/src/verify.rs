@@ -1,0 +1,39 @@
+//! Every check and every test, in the order in which they tell the most for the least time.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{setup, step};
+
+/// Sets up, checks and tests everything. The first failing step ends it.
+pub(crate) fn test() -> Result<()> {
+    let start = step::now();
+    setup::run()?;
+    for (name, mut command) in steps() {
+        step::run(name, &mut command)?;
+    }
+    println!("\n── test: everything holds, in {}", step::seconds(start));
+    Ok(())
+}
+
+/// What the build server runs.
+pub(crate) fn ci() -> Result<()> {
+    test()?;
+    println!("── ci: ok");
+    Ok(())
+}
+
+fn steps() -> [(&'static str, Command); 6] {
+    let mut docs = step::cargo(["doc", "--workspace", "--no-deps", "--locked"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    let deny = ["deny", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
+    [
+        ("format", step::cargo(["fmt", "--all", "--check"])),
+        ("dependencies", step::cargo(deny)),
+        ("lints", step::cargo(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
+        ("tests", step::cargo(["nextest", "run", "--workspace", "--locked"])),
+        ("doctests", step::cargo(["test", "--workspace", "--doc", "--locked"])),
+        ("docs", docs),
+    ]
+}
