@@ -1,13 +1,6 @@
 //! The engine: its parts, its options, and the set of tasks that it answers for.
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -84,7 +77,7 @@ pub struct Engine {
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     fresh: Fresh,
-    draining: AtomicBool,
+    draining: CancellationToken,
     readiness: watch::Sender<Readiness>,
 }
 
@@ -111,7 +104,7 @@ impl Engine {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             fresh: Fresh(fresh_invocation),
-            draining: AtomicBool::new(false),
+            draining: CancellationToken::new(),
             readiness: watch::Sender::new(Readiness::NoGeneration),
         });
         engine.tasks.spawn(Arc::clone(&engine).follow_store_health());
@@ -128,7 +121,7 @@ impl Engine {
         timeout: Duration,
         cancel: &CancellationToken,
     ) -> Result<Recorded, EvaluateError> {
-        if self.draining.load(Ordering::Acquire) {
+        if self.draining.is_cancelled() {
             return Err(EvaluateError::ShuttingDown);
         }
         let cancel = cancel.child_token();
@@ -160,15 +153,15 @@ impl Engine {
         self.tasks.spawn(completing).await.unwrap_or(Err(CompleteError::Internal))
     }
 
-    /// Runs a task that shutdown waits for. It should end soon after [`Engine::stopping`].
+    /// Runs a task that shutdown waits for; it has to end soon after [`Engine::draining`].
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
     }
 
-    /// Cancelled when the sidecar shuts down.
+    /// Cancelled when the sidecar takes no new calls any more.
     #[must_use]
-    pub fn stopping(&self) -> CancellationToken {
-        self.stop.clone()
+    pub fn draining(&self) -> CancellationToken {
+        self.draining.clone()
     }
 
     /// The generation that decides, and how its source stands.
@@ -185,7 +178,7 @@ impl Engine {
 
     /// Says `NOT_SERVING` and takes no new calls; outcomes are still recorded.
     pub fn drain(&self) {
-        self.draining.store(true, Ordering::Release);
+        self.draining.cancel();
         self.refresh_readiness();
     }
 
@@ -203,7 +196,7 @@ impl Engine {
     }
 
     pub(crate) fn refresh_readiness(&self) {
-        let now = if self.draining.load(Ordering::Acquire) {
+        let now = if self.draining.is_cancelled() {
             Readiness::ShuttingDown
         } else if let StoreHealth::Failing(cause) = self.store.health() {
             Readiness::Journal(cause)

@@ -1,0 +1,96 @@
+//! From SQLite's result codes to the closed list of causes. Texts of the driver end here.
+
+use tollgate_domain::{Unavailable, UnavailableCause};
+
+/// The cause that a failure of the driver stands for.
+pub(super) fn cause_of(error: &sqlx::Error) -> UnavailableCause {
+    match error {
+        sqlx::Error::Database(error) => {
+            let code = error.code().and_then(|code| code.parse().ok());
+            code.map_or(UnavailableCause::Other, cause_of_code)
+        }
+        sqlx::Error::Io(error) => cause_of_io(error.kind()),
+        // What was read is not what was ever written.
+        sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::TypeNotFound { .. }
+        | sqlx::Error::ColumnIndexOutOfBounds { .. }
+        | sqlx::Error::ColumnNotFound(_)
+        | sqlx::Error::RowNotFound => UnavailableCause::Corrupt,
+        sqlx::Error::PoolTimedOut => UnavailableCause::Overloaded,
+        sqlx::Error::PoolClosed => UnavailableCause::Closed,
+        _ => UnavailableCause::Other,
+    }
+}
+
+/// The cause that a failure of the file system stands for.
+pub(super) fn cause_of_io(kind: std::io::ErrorKind) -> UnavailableCause {
+    use std::io::ErrorKind;
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds are an open list of the standard library")]
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => UnavailableCause::Full,
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => UnavailableCause::ReadOnly,
+        _ => UnavailableCause::Io,
+    }
+}
+
+/// A refusal of which nothing can have become durable.
+pub(super) const fn refused(cause: UnavailableCause) -> Unavailable {
+    Unavailable { cause, may_have_landed: false }
+}
+
+/// A refusal for a failure before anything could become durable.
+pub(super) fn refused_by(error: &sqlx::Error) -> Unavailable {
+    refused(cause_of(error))
+}
+
+/// <https://www.sqlite.org/rescode.html>: the primary code is the low byte, and only where the
+/// extended code tells another story it is looked at.
+fn cause_of_code(code: i32) -> UnavailableCause {
+    const IOERR_DATA: i32 = 10 | (32 << 8);
+    const IOERR_CORRUPTFS: i32 = 10 | (33 << 8);
+    const IOERR_NOMEM: i32 = 10 | (12 << 8);
+    match (code, code & 0xff) {
+        (IOERR_DATA | IOERR_CORRUPTFS, _) => UnavailableCause::Corrupt,
+        (IOERR_NOMEM, _) => UnavailableCause::Other,
+        // FULL
+        (_, 13) => UnavailableCause::Full,
+        // PERM, READONLY
+        (_, 3 | 8) => UnavailableCause::ReadOnly,
+        // IOERR, CANTOPEN, PROTOCOL (of locking), NOLFS
+        (_, 10 | 14 | 15 | 22) => UnavailableCause::Io,
+        // CORRUPT, NOTADB; CONSTRAINT and MISMATCH, since the writer checked every row against the
+        // record before, so that only a damaged database can contradict it
+        (_, 11 | 19 | 20 | 26) => UnavailableCause::Corrupt,
+        // ERROR, INTERNAL, ABORT, BUSY, LOCKED, NOMEM, INTERRUPT, NOTFOUND, EMPTY, SCHEMA, TOOBIG,
+        // MISUSE, AUTH, FORMAT, RANGE, and whatever comes later
+        _ => UnavailableCause::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g12_result_codes_become_causes_by_their_primary_and_extended_code() {
+        for (code, cause) in [
+            (13, UnavailableCause::Full),
+            (8, UnavailableCause::ReadOnly),
+            (1032, UnavailableCause::ReadOnly),
+            (10, UnavailableCause::Io),
+            (778, UnavailableCause::Io),
+            (1034, UnavailableCause::Io),
+            (8458, UnavailableCause::Corrupt),
+            (3082, UnavailableCause::Other),
+            (14, UnavailableCause::Io),
+            (11, UnavailableCause::Corrupt),
+            (26, UnavailableCause::Corrupt),
+            (2067, UnavailableCause::Corrupt),
+            (5, UnavailableCause::Other),
+            (1, UnavailableCause::Other),
+        ] {
+            assert_eq!(cause_of_code(code), cause, "code {code}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The files of a database: made private, locked against a second writer, watched for replacement.
+
+use std::{
+    ffi::OsString,
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, ErrorKind, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// The exclusive right to write a database, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct WriterLock {
+    _file: File,
+}
+
+/// What a file is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+/// What stood on disk before a database was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// No database, or an empty file.
+    Nothing,
+    /// A file that begins as a SQLite database does; with bytes in its write-ahead log or not.
+    Database { size: u64, log: bool },
+    /// Something else.
+    Foreign,
+}
+
+impl WriterLock {
+    /// Takes the lock; `None` where another process holds it.
+    ///
+    /// A lock of its own beside SQLite's: those come and go with transactions, and a second sidecar
+    /// between two of them would break the sequence of positions.
+    pub(super) fn take(database: &Path) -> io::Result<Option<Self>> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(beside(database, ".lock"))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl FileId {
+    /// Of the file that stands at a path now. Does not open it: closing a second handle would drop
+    /// the locks that SQLite holds on the first.
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        let stat = rustix::fs::stat(path)?;
+        Ok(Self { device: stat.st_dev, inode: stat.st_ino })
+    }
+}
+
+/// Makes the directory, for its owner alone.
+pub(super) fn make_directory(database: &Path) -> io::Result<()> {
+    match database.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => DirBuilder::new().recursive(true).mode(0o700).create(parent),
+        _ => Ok(()),
+    }
+}
+
+/// Makes an empty database file, for its owner alone; SQLite gives its logs the same mode.
+pub(super) fn make_database(database: &Path) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(database)?.sync_all()
+}
+
+/// Looks at what is there. Only before the database is opened, for the reason given at [`FileId::at`].
+pub(super) fn look(database: &Path) -> io::Result<Before> {
+    let mut file = match File::open(database) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Before::Nothing),
+        file => file?,
+    };
+    let size = file.metadata()?.len();
+    if size == 0 {
+        return Ok(Before::Nothing);
+    }
+    let mut magic = [0; 16];
+    match file.read_exact(&mut magic) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(Before::Foreign),
+        read => read?,
+    }
+    if magic != *b"SQLite format 3\0" {
+        return Ok(Before::Foreign);
+    }
+    Ok(Before::Database { size, log: std::fs::metadata(log_of(database)).is_ok_and(|log| log.len() > 0) })
+}
+
+/// The write-ahead log of a database.
+pub(super) fn log_of(database: &Path) -> PathBuf {
+    beside(database, "-wal")
+}
+
+/// Fills the write-ahead log with zeros up to a size, so that commits overwrite blocks that exist
+/// instead of growing the file. SQLite ends its log at the first frame without a right checksum, so
+/// what follows it never matters. Where there is no room the log is left as it was.
+pub(super) fn fill_log(database: &Path, bytes: u64) -> io::Result<()> {
+    let mut log = OpenOptions::new().write(true).open(log_of(database))?;
+    let size = log.seek(SeekFrom::End(0))?;
+    let zeros = vec![0; 1_048_576];
+    let filled = (|| {
+        let mut left = bytes.saturating_sub(size);
+        while left > 0 {
+            let chunk = zeros.get(..usize::try_from(left).unwrap_or(usize::MAX)).unwrap_or(&zeros);
+            log.write_all(chunk)?;
+            left -= chunk.len() as u64;
+        }
+        log.sync_all()
+    })();
+    if filled.is_err() {
+        log.set_len(size)?;
+    }
+    filled
+}
+
+fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(database);
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,83 @@
+//! The data door: `Evaluate`, `EvaluateStream` and Complete.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use tokio_stream::Stream;
+use tokio_util::sync::CancellationToken;
+use tollgate_domain::Rights;
+use tollgate_engine::Engine;
+use tollgate_proto::v1::{self, governance_service_server::GovernanceService};
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::{
+    admission::Admission,
+    deadline::{grpc_timeout, time_limit},
+    status::Problem,
+    stream,
+    wire::{inbound, outbound},
+};
+
+/// How long calls may take.
+#[derive(Clone, Copy, Debug)]
+pub struct EvaluateLimits {
+    /// For a caller that states no deadline.
+    pub default_timeout: Duration,
+    /// For any caller.
+    pub max_timeout: Duration,
+}
+
+/// The data door of one listener.
+#[derive(Clone, Debug)]
+pub(crate) struct Governance {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) rights: Arc<Rights>,
+    pub(crate) admission: Admission,
+    pub(crate) limits: EvaluateLimits,
+}
+
+impl Governance {
+    /// Judges one call as its wire form asks; the one path of the unary call and of the stream.
+    pub(crate) async fn judge(
+        &self,
+        request: v1::EvaluateRequest,
+        asked: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> Result<v1::EvaluateResponse, Problem> {
+        let _place = self.admission.admit()?;
+        let call = inbound::call(request)?;
+        let timeout = time_limit(asked, self.limits.default_timeout, self.limits.max_timeout);
+        Ok(outbound::recorded(self.engine.evaluate(&self.rights, call, timeout, cancel).await?))
+    }
+
+    async fn end(&self, request: v1::CompleteRequest, asked: Option<Duration>) -> Result<v1::CompleteResponse, Problem> {
+        let _place = self.admission.admit()?;
+        let run = inbound::run(request.run)?;
+        let invocation = inbound::id("invocation_id", &request.invocation_id, str::parse)?;
+        let reported = inbound::reported(request.outcome)?;
+        let timeout = time_limit(asked, self.limits.default_timeout, self.limits.max_timeout);
+        Ok(outbound::completion(self.engine.complete(&self.rights, run, invocation, reported, timeout).await?))
+    }
+}
+
+#[tonic::async_trait]
+impl GovernanceService for Governance {
+    type EvaluateStreamStream = Pin<Box<dyn Stream<Item = Result<v1::EvaluateStreamResponse, Status>> + Send>>;
+
+    async fn evaluate(&self, request: Request<v1::EvaluateRequest>) -> Result<Response<v1::EvaluateResponse>, Status> {
+        let asked = grpc_timeout(request.metadata());
+        let answer = self.judge(request.into_inner(), asked, &CancellationToken::new()).await;
+        answer.map(Response::new).map_err(Problem::into_status)
+    }
+
+    async fn evaluate_stream(
+        &self,
+        request: Request<Streaming<v1::EvaluateStreamRequest>>,
+    ) -> Result<Response<Self::EvaluateStreamStream>, Status> {
+        Ok(Response::new(Box::pin(stream::answer(self.clone(), request.into_inner()))))
+    }
+
+    async fn complete(&self, request: Request<v1::CompleteRequest>) -> Result<Response<v1::CompleteResponse>, Status> {
+        let asked = grpc_timeout(request.metadata());
+        self.end(request.into_inner(), asked).await.map(Response::new).map_err(Problem::into_status)
+    }
+}

@@ -1,0 +1,151 @@
+//! `EvaluateStream`: many attempts over one stream, judged concurrently, answered in any order.
+
+use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::sync::mpsc;
+use tokio_stream::{Stream, wrappers::ReceiverStream};
+use tokio_util::sync::CancellationToken;
+use tollgate_domain::{InvocationId, RunKey};
+use tollgate_proto::v1::{self, evaluate_stream_request::Element, evaluate_stream_response::Answer};
+use tonic::{Status, Streaming};
+
+use crate::{
+    governance::Governance,
+    status::Problem,
+    wire::{
+        inbound::{self, InvalidField},
+        outbound,
+    },
+};
+
+/// Most attempts in flight on one stream; further elements wait in the transport's flow control.
+const IN_FLIGHT_MAX_COUNT: usize = 1_024;
+/// Answers that may wait for a client that reads slowly.
+const ANSWERS_MAX_COUNT: usize = 64;
+
+type Attempt = (RunKey, InvocationId);
+type Answering = Pin<Box<dyn Future<Output = (Option<Attempt>, v1::EvaluateStreamResponse)> + Send>>;
+
+/// Answers every element of a stream. Dropping the answers, as a broken stream does, cancels what is
+/// in flight; the end of the elements does not.
+pub(crate) fn answer(
+    governance: Governance,
+    elements: Streaming<v1::EvaluateStreamRequest>,
+) -> impl Stream<Item = Result<v1::EvaluateStreamResponse, Status>> + Send {
+    let (answers, receiver) = mpsc::channel(ANSWERS_MAX_COUNT);
+    let engine = Arc::clone(&governance.engine);
+    let session = Session { governance, in_flight: FuturesUnordered::new(), cancels: HashMap::new() };
+    engine.spawn(session.run(elements, answers));
+    ReceiverStream::new(receiver)
+}
+
+struct Session {
+    governance: Governance,
+    in_flight: FuturesUnordered<Answering>,
+    /// For each attempt in flight, how to cancel it, and how many elements of the stream sent it.
+    cancels: HashMap<Attempt, (CancellationToken, usize)>,
+}
+
+impl Session {
+    async fn run(
+        mut self,
+        mut elements: Streaming<v1::EvaluateStreamRequest>,
+        answers: mpsc::Sender<Result<v1::EvaluateStreamResponse, Status>>,
+    ) {
+        let draining = self.governance.engine.draining();
+        let mut more = true;
+        while more || !self.in_flight.is_empty() {
+            tokio::select! {
+                () = answers.closed() => return,
+                () = draining.cancelled(), if more => more = false,
+                Some((attempt, response)) = self.in_flight.next() => {
+                    self.landed(attempt);
+                    if answers.send(Ok(response)).await.is_err() {
+                        return;
+                    }
+                }
+                element = elements.message(), if more && self.in_flight.len() < IN_FLIGHT_MAX_COUNT => match element {
+                    Ok(Some(element)) => self.take(element),
+                    Ok(None) => more = false,
+                    // Broken: nobody will read an answer, so that nothing may be allowed any more.
+                    Err(_) => return,
+                },
+            }
+        }
+    }
+
+    fn take(&mut self, element: v1::EvaluateStreamRequest) {
+        match element.element {
+            Some(Element::Evaluate(evaluate)) => self.evaluate(evaluate),
+            Some(Element::Cancel(cancel)) => self.cancel(&cancel),
+            None => self.answer_at_once(None, String::new(), missing("element")),
+        }
+    }
+
+    fn evaluate(&mut self, evaluate: v1::StreamEvaluate) {
+        let Some(request) = evaluate.request else {
+            return self.answer_at_once(None, String::new(), missing("evaluate.request"));
+        };
+        let (run, invocation_id) = (request.run.clone(), request.invocation_id.clone());
+        let checked = inbound::run(run.clone()).and_then(|run| {
+            let invocation = inbound::id("invocation_id", &invocation_id, str::parse::<InvocationId>)?;
+            Ok(((run, invocation), inbound::timeout(evaluate.timeout)?))
+        });
+        match checked {
+            Err(field) => self.answer_at_once(run, invocation_id, field),
+            Ok((attempt, timeout)) => self.start(attempt, request, timeout),
+        }
+    }
+
+    fn start(&mut self, attempt: Attempt, request: v1::EvaluateRequest, timeout: Option<Duration>) {
+        let (cancel, count) = self.cancels.entry(attempt.clone()).or_insert_with(|| (CancellationToken::new(), 0));
+        *count += 1;
+        let cancel = cancel.clone();
+        let governance = self.governance.clone();
+        self.in_flight.push(Box::pin(async move {
+            let answer = match governance.judge(request, timeout, &cancel).await {
+                Ok(response) => Answer::Response(response),
+                Err(problem) => Answer::Error(problem.into_stream_error()),
+            };
+            let response = v1::EvaluateStreamResponse {
+                invocation_id: attempt.1.to_string(),
+                run: Some(outbound::run(&attempt.0)),
+                answer: Some(answer),
+            };
+            (Some(attempt), response)
+        }));
+    }
+
+    fn cancel(&mut self, cancel: &v1::StreamCancel) {
+        let invocation = inbound::id("cancel.invocation_id", &cancel.invocation_id, str::parse::<InvocationId>);
+        match inbound::run(cancel.run.clone()).and_then(|run| Ok((run, invocation?))) {
+            Err(field) => self.answer_at_once(cancel.run.clone(), cancel.invocation_id.clone(), field),
+            Ok(attempt) => {
+                if let Some((token, _)) = self.cancels.get(&attempt) {
+                    token.cancel();
+                }
+            }
+        }
+    }
+
+    fn landed(&mut self, attempt: Option<Attempt>) {
+        let Some(attempt) = attempt else { return };
+        if let Some((_, count)) = self.cancels.get_mut(&attempt) {
+            *count -= 1;
+            if *count == 0 {
+                self.cancels.remove(&attempt);
+            }
+        }
+    }
+
+    fn answer_at_once(&mut self, run: Option<v1::RunKey>, invocation_id: String, field: InvalidField) {
+        let answer = Some(Answer::Error(Problem::from(field).into_stream_error()));
+        let response = v1::EvaluateStreamResponse { invocation_id, run, answer };
+        self.in_flight.push(Box::pin(std::future::ready((None, response))));
+    }
+}
+
+fn missing(field: &'static str) -> InvalidField {
+    InvalidField { field, problem: "is required".to_owned() }
+}
