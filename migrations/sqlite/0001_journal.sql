@@ -67,11 +67,10 @@ CREATE TABLE invocations (
 ) STRICT;
 CREATE INDEX invocations_undecided ON invocations (started) WHERE state = 'started';
 
--- The generation that each sidecar activated last.
+-- The position of each sidecar's last activation of each bundle.
 CREATE TABLE activations (
     bundle   TEXT NOT NULL,
     sidecar  TEXT NOT NULL,
-    number   INTEGER NOT NULL,
     position INTEGER NOT NULL,
     PRIMARY KEY (bundle, sidecar)
 ) STRICT;

@@ -1,1 +1,7 @@
-//! x
+//! What the tests of the whole product share. Nothing of it is part of the product.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
+
+pub mod bench;
+pub mod calls;
+pub mod documents;
+pub mod review;

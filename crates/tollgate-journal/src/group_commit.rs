@@ -108,12 +108,10 @@ impl GroupCommit {
     /// See [`tollgate_domain::Store::health_changed`].
     pub(crate) async fn health_changed(&self, seen: StoreHealth) -> StoreHealth {
         let mut health = self.health.clone();
-        match health.wait_for(|now| *now != seen).await {
-            Ok(now) => *now,
-            // The writer is gone and nothing will change any more.
-            Err(_) if seen == StoreHealth::Failing(UnavailableCause::Closed) => std::future::pending().await,
-            Err(_) => StoreHealth::Failing(UnavailableCause::Closed),
-        }
+        let closed = StoreHealth::Failing(UnavailableCause::Closed);
+        // An error is the end of the writer.
+        let now = health.wait_for(|now| *now != seen).await.map_or(closed, |now| *now);
+        if now == seen { std::future::pending().await } else { now }
     }
 
     /// See [`tollgate_domain::Store::close`].
@@ -139,6 +137,9 @@ impl Drop for ClosedAtEnd {
         self.0.send_replace(true);
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 struct Writer<B> {
     backend: B,
@@ -197,9 +198,6 @@ impl<B: Backend> Writer<B> {
     }
 
     async fn write(&mut self, mut appends: Vec<Append>) {
-        if let StoreHealth::Failing(cause) = *self.health.borrow() {
-            return refuse(appends.into_iter().map(|append| append.ack), Unavailable { cause, may_have_landed: false });
-        }
         appends.retain(|append| !append.ack.is_closed());
         self.last_count = appends.len();
         let wanted = self.ledger.wanted(appends.iter().map(|append| &append.prepared.entry));

@@ -168,7 +168,8 @@ impl Known {
     }
 
     fn lacks(&self, key: &InvocationKey) -> bool {
-        !self.complete && !(self.tool_calls.contains_key(&key.tool_call) && self.invocations.contains_key(&key.invocation))
+        let both = self.tool_calls.contains_key(&key.tool_call) && self.invocations.contains_key(&key.invocation);
+        !(self.complete || both)
     }
 
     fn weight(&self) -> usize {
@@ -236,13 +237,10 @@ impl Ledger {
         let Prepared { entry: Entry { history, invocation, facts }, bodies } = prepared;
         let known = self.histories.get(&history);
         let first = self.next.position;
-        let life = match &invocation {
-            Some(key) => Some(Life::follow(known, &history, key, &facts, first)?),
-            None => {
-                refuse_facts_of_calls(&history, &facts)?;
-                None
-            }
-        };
+        if invocation.is_none() {
+            refuse_facts_of_calls(&history, &facts)?;
+        }
+        let life = invocation.as_ref().map(|key| Life::follow(known, &history, key, &facts, first)).transpose()?;
         let attempt = life.as_ref().map_or(0, |life| life.invocation.attempt);
 
         let next_history = &mut self.next.history;
@@ -303,6 +301,9 @@ impl Ledger {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// An invocation and its tool call as they stand after an entry.
 struct Life {
     tool_call: KnownToolCall,
@@ -311,7 +312,13 @@ struct Life {
 
 impl Life {
     /// Follows the facts of an entry, the first of which would get the position `first`.
-    fn follow(known: Option<&Known>, history: &History, key: &InvocationKey, facts: &[Fact], first: u64) -> Result<Self, Conflict> {
+    fn follow(
+        known: Option<&Known>,
+        history: &History,
+        key: &InvocationKey,
+        facts: &[Fact],
+        first: u64,
+    ) -> Result<Self, Conflict> {
         let tool_call = known.and_then(|known| known.tool_calls.get(&key.tool_call));
         let invocation = known.and_then(|known| known.invocations.get(&key.invocation));
         let begins = matches!(facts.first(), Some(Fact::ToolCallStarted(_)));
@@ -360,10 +367,9 @@ fn refuse_facts_of_calls(history: &History, facts: &[Fact]) -> Result<(), Illega
         | Fact::ToolCallCompleted(_)
         | Fact::ToolCallFailed(_)
         | Fact::ToolCallCancelled(_) => true,
-        Fact::SidecarStarted(_)
-        | Fact::ConfigurationLoosened(_)
-        | Fact::GenerationActivated(_)
-        | Fact::GenerationRefused(_) => matches!(history, History::Run(_)),
+        Fact::SidecarStarted(_) | Fact::ConfigurationLoosened(_) | Fact::GenerationActivated(_) | Fact::GenerationRefused(_) => {
+            matches!(history, History::Run(_))
+        }
     };
     match facts.iter().find(of_a_call) {
         Some(fact) => Err(IllegalTransition { state: InvocationState::Absent, fact: fact.kind() }),

@@ -9,6 +9,8 @@
 //! [`SqliteJournal`] is what a sidecar serves from, [`SqliteReader`] reads one without a sidecar,
 //! and [`MemoryJournal`] keeps the same rules in tests, benchmarks and simulation, durable nowhere.
 
+#![expect(clippy::doc_markdown, reason = "SQLite is the name of a program, not of an item")]
+
 mod backend;
 mod group_commit;
 mod ledger;
@@ -16,6 +18,7 @@ mod memory;
 mod numbering;
 mod pacer;
 mod sqlite;
+mod summary;
 
 pub use memory::MemoryJournal;
 pub use sqlite::{OpenError, Recovery, SqliteJournal, SqliteOptions, SqliteReader};

@@ -14,7 +14,9 @@ impl Pacer {
     pub(crate) fn new() -> Self {
         use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC);
-        Self { timer: timer.ok().and_then(|timer| tokio::io::unix::AsyncFd::new(timer).ok()) }
+        #[expect(deprecated, reason = "its successor is unsafe for types that may lose their descriptor; OwnedFd cannot")]
+        let register = tokio::io::unix::AsyncFd::new;
+        Self { timer: timer.ok().and_then(|timer| register(timer).ok()) }
     }
 
     /// Waits. Without a timer of its own it waits for a millisecond of tokio's.
@@ -56,5 +58,31 @@ impl Pacer {
     /// Waits, for a millisecond of tokio's timer at the least.
     pub(crate) async fn pause(&self, time: Duration) {
         tokio::time::sleep(time).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "a pause is measured by the clock")]
+
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn pause_that_was_cut_short_does_not_shorten_the_next() {
+        let pacer = Pacer::new();
+        for _ in 0..20 {
+            tokio::select! {
+                biased;
+                () = pacer.pause(Duration::from_micros(50)) => {}
+                () = tokio::task::yield_now() => {}
+            }
+            // Its time is over in the meantime.
+            std::thread::sleep(Duration::from_micros(100));
+            let begun = Instant::now();
+            pacer.pause(Duration::from_millis(2)).await;
+            assert!(begun.elapsed() >= Duration::from_millis(2));
+        }
     }
 }

@@ -13,8 +13,8 @@ use std::{fmt, path::PathBuf, time::Duration};
 use async_trait::async_trait;
 use tollgate_domain::{
     AppendError, BundleName, Digest, Entry, FactPage, FactQuery, GenerationNumbers, InvocationId, InvocationKey,
-    InvocationRecord, KeyId, Lookup, NumberRequest, PageLimit, Reader, Receipt, RunKey, SidecarId, Started, Store, StoreHealth,
-    ToolCallId, ToolCallPage, ToolCallSummary, Unavailable,
+    InvocationRecord, KeyId, LastActivated, Lookup, NumberRequest, PageLimit, Reader, Receipt, RunKey, SidecarId, Started, Store,
+    StoreHealth, ToolCallId, ToolCallPage, ToolCallSummary, Unavailable,
 };
 
 pub use open::{OpenError, Recovery};
@@ -119,7 +119,7 @@ impl Store for SqliteJournal {
         self.commits.number(request).await
     }
 
-    async fn last_activated(&self, bundle: &BundleName, sidecar: &SidecarId) -> Result<Option<u64>, Unavailable> {
+    async fn last_activated(&self, bundle: &BundleName, sidecar: &SidecarId) -> Result<Option<LastActivated>, Unavailable> {
         self.reader.last_activated(bundle, sidecar).await
     }
 
@@ -132,7 +132,6 @@ impl Store for SqliteJournal {
     }
 
     async fn close(&self) {
-        self.reader.close().await;
         self.commits.close().await;
     }
 }

@@ -34,7 +34,12 @@ pub(crate) fn value(value: &Json, shape: &Shape) -> Result<RestrictedExpression,
     build(value, shape, "", &mut Vec::new())
 }
 
-fn members(value: &Json, fields: &Fields, path: &str, nulls: &mut Vec<String>) -> Result<Vec<(String, RestrictedExpression)>, Unrepresentable> {
+fn members(
+    value: &Json,
+    fields: &Fields,
+    path: &str,
+    nulls: &mut Vec<String>,
+) -> Result<Vec<(String, RestrictedExpression)>, Unrepresentable> {
     let Json::Object(members) = value else { return Err(Unrepresentable) };
     let mut values = Vec::with_capacity(members.len());
     let mut required = fields.values().filter(|field| field.required).count();
@@ -71,7 +76,14 @@ fn build(value: &Json, shape: &Shape, path: &str, nulls: &mut Vec<String>) -> Re
             RestrictedExpression::new_record(members(value, fields, path, nulls)?).map_err(|_| Unrepresentable)?
         }
         (
-            Shape::Bool | Shape::Long | Shape::Decimal | Shape::String | Shape::Datetime | Shape::Duration | Shape::Ip | Shape::Set(_)
+            Shape::Bool
+            | Shape::Long
+            | Shape::Decimal
+            | Shape::String
+            | Shape::Datetime
+            | Shape::Duration
+            | Shape::Ip
+            | Shape::Set(_)
             | Shape::Entity(_),
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) | Json::Object(_),
         ) => return Err(Unrepresentable),

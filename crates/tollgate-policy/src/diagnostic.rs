@@ -127,7 +127,13 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// A finding at a place in a text.
-    pub(crate) fn at(&mut self, code: FindingCode, source: &SourceText, range: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+    pub(crate) fn at(
+        &mut self,
+        code: FindingCode,
+        source: &SourceText,
+        range: Range<usize>,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
         self.sources.entry(source.path.to_string()).or_insert_with(|| Arc::clone(&source.text));
         self.push(code, &source.path, span(&source.text, range), message.into())
     }
@@ -149,13 +155,9 @@ impl Findings {
     }
 
     fn push(&mut self, code: FindingCode, file: &str, span: Span, message: String) -> &mut Diagnostic {
-        let severity = match code {
-            FindingCode::SchemaWarning | FindingCode::PolicyWarning => Severity::Warning,
-            _ => Severity::Error,
-        };
-        self.found.push(Diagnostic { code, severity, file: file.to_owned(), span, message, hint: None });
-        let last = self.found.len() - 1;
-        &mut self.found[last]
+        let warning = matches!(code, FindingCode::SchemaWarning | FindingCode::PolicyWarning);
+        let severity = if warning { Severity::Warning } else { Severity::Error };
+        self.found.push_mut(Diagnostic { code, severity, file: file.to_owned(), span, message, hint: None })
     }
 }
 

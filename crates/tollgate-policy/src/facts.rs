@@ -50,7 +50,10 @@ impl Type {
 pub(crate) const FACTS: &[(&str, Known)] = &[
     ("call", Known::Group(CALL, |_| true)),
     ("env", Known::Group(ENV, |_| true)),
-    ("on_behalf_of", Known::Fact(Type::Entity(names::USER), |call| on_behalf_of(call).map(|id| Value::new_entity_uid(names::user(id))))),
+    (
+        "on_behalf_of",
+        Known::Fact(Type::Entity(names::USER), |call| on_behalf_of(call).map(|id| Value::new_entity_uid(names::user(id)))),
+    ),
     ("approval", Known::Group(APPROVAL, |call| call.claims.is_some_and(|claims| claims.approval.is_some()))),
     ("runtime", Known::Group(RUNTIME, |_| true)),
 ];
@@ -76,7 +79,12 @@ const CALL: &[(&str, Known)] = &[
 ];
 
 const ENV: &[(&str, Known)] = &[
-    ("tenant", Known::Fact(Type::Entity(names::TENANT), |call| Some(Value::new_entity_uid(names::tenant(call.call.run.tenant.as_str()))))),
+    (
+        "tenant",
+        Known::Fact(Type::Entity(names::TENANT), |call| {
+            Some(Value::new_entity_uid(names::tenant(call.call.run.tenant.as_str())))
+        }),
+    ),
     ("workspace", Known::Fact(Type::Entity(names::WORKSPACE), |call| Some(Value::new_entity_uid(workspace(call))))),
     ("now", Known::Fact(Type::Datetime, |call| datetime(call.now))),
 ];

@@ -157,7 +157,14 @@ fn unrepresentable(fields: &Fields, path: &str, misfits: &mut Vec<Misfit>) {
         match shape {
             Shape::Entity(_) => misfits.push(Misfit::Argument { path }),
             Shape::Record(fields) => unrepresentable(fields, &format!("{path}."), misfits),
-            Shape::Bool | Shape::Long | Shape::String | Shape::Decimal | Shape::Datetime | Shape::Duration | Shape::Ip | Shape::Set(_) => {}
+            Shape::Bool
+            | Shape::Long
+            | Shape::String
+            | Shape::Decimal
+            | Shape::Datetime
+            | Shape::Duration
+            | Shape::Ip
+            | Shape::Set(_) => {}
         }
     }
 }

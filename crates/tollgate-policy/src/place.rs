@@ -42,7 +42,9 @@ mod tests {
 
     #[test]
     fn every_id_has_exactly_one_encoding() {
-        for (id, name) in [("acme", "acme"), ("a/b", "a%2Fb"), ("50%", "50%25"), (".", "%2E"), ("..", "%2E."), ("a.b", "a.b"), ("é", "é")] {
+        for (id, name) in
+            [("acme", "acme"), ("a/b", "a%2Fb"), ("50%", "50%25"), (".", "%2E"), ("..", "%2E."), ("a.b", "a.b"), ("é", "é")]
+        {
             assert_eq!(encode(id), name);
             assert_eq!(decode(name).as_deref(), Some(id));
         }

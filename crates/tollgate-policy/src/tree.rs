@@ -44,8 +44,6 @@ pub(crate) struct Listing {
     pub(crate) fingerprint: Digest,
     /// Where `..data` points to, if it is there: then one swap replaces everything.
     pub(crate) atomic: bool,
-    /// Device and inode of the directory that is watched.
-    pub(crate) identity: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -59,22 +57,16 @@ impl Listing {
     /// Lists a bundle's directory, following its `..data` link where it has one.
     pub(crate) fn of(root: &Path) -> Result<Self, NoTree> {
         let outer = fs::canonicalize(root).map_err(|error| NoTree::from(&error))?;
-        let metadata = fs::metadata(&outer).map_err(|error| NoTree::from(&error))?;
         let inner = fs::canonicalize(outer.join(ATOMIC_LINK)).ok().filter(|inner| inner.starts_with(&outer) && inner.is_dir());
-        let mut walk = Walk { root: inner.clone().unwrap_or_else(|| outer.clone()), entries: Vec::new(), findings: Findings::default() };
+        let mut walk =
+            Walk { root: inner.clone().unwrap_or_else(|| outer.clone()), entries: Vec::new(), findings: Findings::default() };
         let top = walk.root.clone();
         walk.directory(&top, "", 0).map_err(|error| NoTree::from(&error))?;
         if walk.entries.is_empty() && walk.findings.len() == 0 {
             return Err(NoTree::Empty);
         }
         let fingerprint = fingerprint(&top, &walk.entries);
-        Ok(Self {
-            entries: walk.entries,
-            findings: walk.findings,
-            fingerprint,
-            atomic: inner.is_some(),
-            identity: (metadata.dev(), metadata.ino()),
-        })
+        Ok(Self { entries: walk.entries, findings: walk.findings, fingerprint, atomic: inner.is_some() })
     }
 
     /// Reads every file of the listing.
@@ -92,7 +84,11 @@ impl Listing {
             }
             total = total.saturating_add(entry.metadata.len());
             if total > TREE_MAX_BYTES {
-                findings.about(FindingCode::TreeTooLarge, "", format!("the files are longer than {TREE_MAX_BYTES} bytes together"));
+                findings.about(
+                    FindingCode::TreeTooLarge,
+                    "",
+                    format!("the files are longer than {TREE_MAX_BYTES} bytes together"),
+                );
                 break;
             }
             match read_bounded(&entry.location, limit) {
@@ -173,7 +169,11 @@ impl Walk {
         } else if !metadata.is_dir() {
             self.findings.about(FindingCode::NotAFile, &path, "the entry is neither a file nor a directory");
         } else if depth >= TREE_MAX_DEPTH {
-            self.findings.about(FindingCode::TreeTooLarge, &path, format!("the directory is deeper than {TREE_MAX_DEPTH} levels"));
+            self.findings.about(
+                FindingCode::TreeTooLarge,
+                &path,
+                format!("the directory is deeper than {TREE_MAX_DEPTH} levels"),
+            );
         } else if let Err(error) = self.directory(&target, &format!("{path}/"), depth + 1) {
             self.findings.about(FindingCode::NotReadable, &path, format!("the directory cannot be read: {}", error.kind()));
         }

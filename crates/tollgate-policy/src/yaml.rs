@@ -82,7 +82,8 @@ impl Reader<'_> {
             let chars = usize::try_from(chars).unwrap_or(usize::MAX);
             text.char_indices().nth(chars).map_or(text.len(), |(offset, _)| offset)
         };
-        let start = span.byte_offset().map_or_else(|| bytes(span.offset()), |offset| usize::try_from(offset).unwrap_or(usize::MAX));
+        let start =
+            span.byte_offset().map_or_else(|| bytes(span.offset()), |offset| usize::try_from(offset).unwrap_or(usize::MAX));
         let end = match span.byte_len() {
             Some(len) => start.saturating_add(usize::try_from(len).unwrap_or(0)),
             None => bytes(span.offset() + span.len()),
@@ -144,9 +145,14 @@ impl Reader<'_> {
         match node.value {
             Value::Integer(value) if (min..=max).contains(&value) => return Some(value),
             Value::Integer(_) | Value::Number => {
-                self.find(FindingCode::InvalidValue, node, "the number is out of range", format!("it must be an integer from {min} to {max}"));
+                self.find(
+                    FindingCode::InvalidValue,
+                    node,
+                    "the number is out of range",
+                    format!("it must be an integer from {min} to {max}"),
+                );
             }
-            _ => self.expect(node, "an integer"),
+            Value::Null | Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Map(_) => self.expect(node, "an integer"),
         }
         None
     }
@@ -157,19 +163,32 @@ impl Reader<'_> {
             return Some(*value);
         }
         let names: Vec<_> = choices.iter().map(|(name, _)| format!("`{name}`")).collect();
-        self.find(FindingCode::InvalidValue, node, format!("`{text}` is not known here"), format!("it must be {}", names.join(" or ")));
+        self.find(
+            FindingCode::InvalidValue,
+            node,
+            format!("`{text}` is not known here"),
+            format!("it must be {}", names.join(" or ")),
+        );
         None
     }
 
     /// A text that some type of the domain accepts.
     pub(crate) fn id<T, E: fmt::Display>(&mut self, node: &Node, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
         let text = self.text(node)?;
-        parse(text).map_err(|error| self.find(FindingCode::InvalidValue, node, "the value is not allowed", format!("it {error}"))).ok()
+        parse(text)
+            .map_err(|error| self.find(FindingCode::InvalidValue, node, "the value is not allowed", format!("it {error}")))
+            .ok()
     }
 
     /// A key that some type of the domain accepts.
-    pub(crate) fn key<T, E: fmt::Display>(&mut self, key: &Spanned<String>, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
-        parse(&key.value).map_err(|error| self.find(FindingCode::InvalidValue, key, "the name is not allowed", format!("it {error}"))).ok()
+    pub(crate) fn key<T, E: fmt::Display>(
+        &mut self,
+        key: &Spanned<String>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        parse(&key.value)
+            .map_err(|error| self.find(FindingCode::InvalidValue, key, "the name is not allowed", format!("it {error}")))
+            .ok()
     }
 }
 
@@ -213,7 +232,8 @@ pub(crate) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    let cell = |rows: &[Vec<usize>], i: usize, j: usize| rows.get(i).and_then(|row| row.get(j)).copied().unwrap_or(usize::MAX / 2);
+    let cell =
+        |rows: &[Vec<usize>], i: usize, j: usize| rows.get(i).and_then(|row| row.get(j)).copied().unwrap_or(usize::MAX / 2);
     for (i, left) in a.iter().enumerate() {
         let mut row = vec![i + 1];
         for (j, right) in b.iter().enumerate() {

@@ -27,7 +27,7 @@ pub(crate) fn ci() -> Result<()> {
 fn steps() -> [(&'static str, Command); 6] {
     let mut docs = step::cargo(["doc", "--workspace", "--no-deps", "--locked"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
-    let deny = ["deny", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
+    let deny = ["deny", "--locked", "--log-level", "error", "check", "bans", "licenses", "sources"];
     [
         ("format", step::cargo(["fmt", "--all", "--check"])),
         ("dependencies", step::cargo(deny)),

@@ -4,6 +4,7 @@ use tollgate_domain::{Unavailable, UnavailableCause};
 
 /// The cause that a failure of the driver stands for.
 pub(super) fn cause_of(error: &sqlx::Error) -> UnavailableCause {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "an open list of the driver, of which the rest tells nothing more")]
     match error {
         sqlx::Error::Database(error) => {
             let code = error.code().and_then(|code| code.parse().ok());
@@ -47,21 +48,17 @@ pub(super) fn refused_by(error: &sqlx::Error) -> Unavailable {
 /// <https://www.sqlite.org/rescode.html>: the primary code is the low byte, and only where the
 /// extended code tells another story it is looked at.
 fn cause_of_code(code: i32) -> UnavailableCause {
-    const IOERR_DATA: i32 = 10 | (32 << 8);
-    const IOERR_CORRUPTFS: i32 = 10 | (33 << 8);
-    const IOERR_NOMEM: i32 = 10 | (12 << 8);
-    match (code, code & 0xff) {
-        (IOERR_DATA | IOERR_CORRUPTFS, _) => UnavailableCause::Corrupt,
-        (IOERR_NOMEM, _) => UnavailableCause::Other,
+    match (code & 0xff, code >> 8) {
         // FULL
-        (_, 13) => UnavailableCause::Full,
+        (13, _) => UnavailableCause::Full,
         // PERM, READONLY
-        (_, 3 | 8) => UnavailableCause::ReadOnly,
-        // IOERR, CANTOPEN, PROTOCOL (of locking), NOLFS
-        (_, 10 | 14 | 15 | 22) => UnavailableCause::Io,
-        // CORRUPT, NOTADB; CONSTRAINT and MISMATCH, since the writer checked every row against the
-        // record before, so that only a damaged database can contradict it
-        (_, 11 | 19 | 20 | 26) => UnavailableCause::Corrupt,
+        (3 | 8, _) => UnavailableCause::ReadOnly,
+        // CORRUPT, NOTADB, IOERR_DATA, IOERR_CORRUPTFS; CONSTRAINT and MISMATCH, since the writer checked
+        // every row against the record before, so that only a damaged database can contradict it
+        (11 | 26 | 19 | 20, _) | (10, 32 | 33) => UnavailableCause::Corrupt,
+        // IOERR but for IOERR_NOMEM, CANTOPEN, PROTOCOL (of locking), NOLFS
+        (10, extended) if extended != 12 => UnavailableCause::Io,
+        (14 | 15 | 22, _) => UnavailableCause::Io,
         // ERROR, INTERNAL, ABORT, BUSY, LOCKED, NOMEM, INTERRUPT, NOTFOUND, EMPTY, SCHEMA, TOOBIG,
         // MISUSE, AUTH, FORMAT, RANGE, and whatever comes later
         _ => UnavailableCause::Other,

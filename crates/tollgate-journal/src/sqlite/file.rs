@@ -100,8 +100,15 @@ pub(super) fn log_of(database: &Path) -> PathBuf {
 /// Fills the write-ahead log with zeros up to a size, so that commits overwrite blocks that exist
 /// instead of growing the file. SQLite ends its log at the first frame without a right checksum, so
 /// what follows it never matters. Where there is no room the log is left as it was.
-pub(super) fn fill_log(database: &Path, bytes: u64) -> io::Result<()> {
-    let mut log = OpenOptions::new().write(true).open(log_of(database))?;
+///
+/// Best effort, without an answer: a log that grows is only slower.
+pub(super) async fn fill_log(database: &Path, bytes: u64) {
+    let log = log_of(database);
+    tokio::task::spawn_blocking(move || fill(&log, bytes).ok()).await.ok();
+}
+
+fn fill(log: &Path, bytes: u64) -> io::Result<()> {
+    let mut log = OpenOptions::new().write(true).open(log)?;
     let size = log.seek(SeekFrom::End(0))?;
     let zeros = vec![0; 1_048_576];
     let filled = (|| {

@@ -2,13 +2,14 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use sqlx::{Connection, QueryBuilder, Row, Sqlite, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{Connection, QueryBuilder, Sqlite, SqliteConnection, sqlite::SqliteConnectOptions};
 use tollgate_domain::{GenerationNumbers, NumberRequest, ResourceId, Unavailable, UnavailableCause};
 
 use super::{
     cause::{cause_of, cause_of_io, refused, refused_by},
     file::{FileId, WriterLock, fill_log, log_of},
     open,
+    read::SqliteReader,
     rows::{self, CORRUPT, history_columns, stored},
 };
 use crate::{
@@ -33,6 +34,7 @@ pub(super) struct SqliteBackend {
     pub(super) database: FileId,
     pub(super) log: FileId,
     pub(super) wal_bytes: u64,
+    pub(super) reader: SqliteReader,
     pub(super) lock: Option<WriterLock>,
 }
 
@@ -77,17 +79,18 @@ impl Backend for SqliteBackend {
             probe.execute(&mut connection).await.map_err(|error| cause_of(&error))?;
         }
         let counters = open::counters(&mut connection).await?;
-        // Best effort: a log that grows is only slower.
-        drop(fill_log(&self.path, self.wal_bytes));
+        fill_log(&self.path, self.wal_bytes).await;
         self.log = FileId::at(&log_of(&self.path)).map_err(|error| cause_of_io(error.kind()))?;
         self.connection = Some(connection);
         Ok(counters)
     }
 
     async fn close(&mut self) {
+        // Only the last connection can take the log's files away.
+        self.reader.close().await;
         if let Some(mut connection) = self.connection.take() {
             // Best effort: whatever stays in the log is durable there.
-            drop(open::empty_log(&mut connection).await);
+            open::empty_log(&mut connection).await.ok();
             drop(connection.close().await);
         }
         self.lock = None;
@@ -125,20 +128,20 @@ impl SqliteBackend {
     /// Whether the files at their paths are other than those that are written to. Two `stat` calls,
     /// after every commit and before its entries are acknowledged.
     fn is_replaced(&self, with_log: bool) -> bool {
-        FileId::at(&self.path).ok() != Some(self.database)
-            || (with_log && FileId::at(&log_of(&self.path)).ok() != Some(self.log))
+        FileId::at(&self.path).ok() != Some(self.database) || (with_log && FileId::at(&log_of(&self.path)).ok() != Some(self.log))
     }
 }
 
 /// Everything that is wanted, in one statement.
 async fn load(connection: &mut SqliteConnection, wanted: &[Wanted]) -> Result<Vec<Found>, UnavailableCause> {
-    let mut query = QueryBuilder::<Sqlite>::new("WITH wanted (n, kind, tenant, workspace, owner, run, tool_call, invocation) AS (");
+    let mut query =
+        QueryBuilder::<Sqlite>::new("WITH wanted (n, kind, tenant, workspace, owner, run, tool_call, invocation) AS (");
     query.push_values(wanted.iter().enumerate(), |mut row, (n, wanted)| {
         row.push_bind(stored(n as u64));
         for column in history_columns(&wanted.history) {
             row.push_bind(column.to_owned());
         }
-        let (tool_call, invocation) = wanted.invocation.as_ref().unzip();
+        let (tool_call, invocation) = wanted.invocation.as_ref().map_or((None, None), |(call, id)| (Some(call), Some(id)));
         row.push_bind(tool_call.map(|id| id.as_str().to_owned()));
         row.push_bind(invocation.map(|id| id.as_str().to_owned()));
     });
@@ -146,9 +149,9 @@ async fn load(connection: &mut SqliteConnection, wanted: &[Wanted]) -> Result<Ve
         ") SELECT w.n, h.id, f.sequence, f.digest, t.first, t.tool, t.attempts, t.latest, \
          i.started, i.tool_call, i.attempt, i.state, i.evaluated, i.terminal \
          FROM wanted w \
-         JOIN histories h ON h.run = w.run AND h.owner = w.owner AND h.workspace = w.workspace AND h.tenant = w.tenant \
+         CROSS JOIN histories h ON h.run = w.run AND h.owner = w.owner AND h.workspace = w.workspace AND h.tenant = w.tenant \
            AND h.kind = w.kind \
-         JOIN facts f ON f.history = h.id AND f.sequence = (SELECT max(sequence) FROM facts WHERE history = h.id) \
+         CROSS JOIN facts f ON f.history = h.id AND f.sequence = (SELECT max(sequence) FROM facts WHERE history = h.id) \
          LEFT JOIN tool_calls t ON t.history = h.id AND t.tool_call = w.tool_call \
          LEFT JOIN invocations i ON i.history = h.id AND i.invocation = w.invocation",
     );
@@ -224,13 +227,13 @@ fn insert(batch: Batch) -> QueryBuilder<Sqlite> {
         );
     }
     for (position, activated) in activations {
-        sql.push("INSERT INTO activations (bundle, sidecar, number, position) ");
+        sql.push("INSERT INTO activations (bundle, sidecar, position) ");
         sql.push_values([()], |mut row, ()| {
             row.push_bind(activated.generation.bundle.as_str().to_owned());
             row.push_bind(activated.sidecar.as_str().to_owned());
-            row.push_bind(stored(activated.generation.number)).push_bind(stored(position));
+            row.push_bind(stored(position));
         });
-        sql.push(" ON CONFLICT (bundle, sidecar) DO UPDATE SET number = excluded.number, position = excluded.position;");
+        sql.push(" ON CONFLICT (bundle, sidecar) DO UPDATE SET position = excluded.position;");
     }
     sql
 }
@@ -271,8 +274,7 @@ async fn numbered(connection: &mut SqliteConnection, request: &NumberRequest) ->
     let last = "SELECT resource, max(number), generation, digest FROM generation_hooks WHERE bundle = ? GROUP BY resource";
     let mut hooks = HashMap::new();
     for row in &sqlx::query(last).bind(bundle).fetch_all(&mut *connection).await.map_err(failed)? {
-        let hook =
-            LastHook { number: rows::number(row, 1)?, generation: rows::number(row, 2)?, digest: rows::digest(row, 3)? };
+        let hook = LastHook { number: rows::number(row, 1)?, generation: rows::number(row, 2)?, digest: rows::digest(row, 3)? };
         hooks.insert(rows::text::<ResourceId>(row, 0)?, hook);
     }
     let same = match same {
@@ -306,10 +308,4 @@ fn insert_generation(request: &NumberRequest, numbers: &GenerationNumbers) -> Qu
         sql.push(";");
     }
     sql
-}
-
-/// Whether a table of this name exists.
-pub(super) async fn has_table(connection: &mut SqliteConnection, name: &str) -> Result<bool, sqlx::Error> {
-    let query = sqlx::query("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?").bind(name);
-    Ok(query.fetch_one(connection).await?.try_get::<i64, _>(0)? > 0)
 }

@@ -34,10 +34,11 @@ impl BundleFile {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let node = reader.parse()?;
         let mut fields = reader.fields(&node)?;
-        if let Some(node) = fields.required("format", reader) {
-            if let Some(text) = reader.text(node).filter(|text| *text != FORMAT) {
-                reader.find(FindingCode::UnsupportedFormat, node, format!("the format `{text}` is not known"), format!("write `{FORMAT}`"));
-            }
+        if let Some(node) = fields.required("format", reader)
+            && let Some(text) = reader.text(node).filter(|text| *text != FORMAT)
+        {
+            let message = format!("the format `{text}` is not known");
+            reader.find(FindingCode::UnsupportedFormat, node, message, format!("write `{FORMAT}`"));
         }
         let name = fields.required("name", reader).and_then(|node| reader.id(node, BundleName::parse));
         let serial = fields.optional("serial").and_then(|node| reader.integer(node, 0, i64::MAX)).map(i64::unsigned_abs);

@@ -60,10 +60,11 @@ impl HookFile {
         let enabled = fields.optional("enabled").and_then(|node| reader.boolean(node)).unwrap_or(true);
         let order = fields.required("order", reader).and_then(|node| reader.integer(node, ORDER_MIN.into(), ORDER_MAX.into()));
         let mode = fields.optional("mode");
-        let mode = mode.and_then(|node| reader.choice(node, &[("require_permit", Mode::RequirePermit), ("forbid_only", Mode::ForbidOnly)]));
+        let mode = mode
+            .and_then(|node| reader.choice(node, &[("require_permit", Mode::RequirePermit), ("forbid_only", Mode::ForbidOnly)]));
         let enforcement = fields.optional("enforcement");
-        let enforcement =
-            enforcement.and_then(|node| reader.choice(node, &[("enforce", Enforcement::Enforce), ("shadow", Enforcement::Shadow)]));
+        let enforcement = enforcement
+            .and_then(|node| reader.choice(node, &[("enforce", Enforcement::Enforce), ("shadow", Enforcement::Shadow)]));
         let input_node = fields.optional("input");
         let input = input_node.and_then(|node| reader.choice(node, &[("none", Input::None), ("typed", Input::Typed)]));
         let selectors = fields.optional("selectors").map(|node| selectors(node, reader, tools, unknown)).unwrap_or_default();
@@ -87,7 +88,12 @@ impl HookFile {
 fn hook_id(node: &Node, reader: &mut Reader<'_>) -> Option<HookId> {
     let id = reader.id(node, HookId::parse)?;
     if pseudo_hooks::ALL.contains(&id.as_str()) {
-        reader.find(FindingCode::Reserved, node, format!("the id `{id}` is reserved"), "Tollgate itself appears under it; choose another");
+        reader.find(
+            FindingCode::Reserved,
+            node,
+            format!("the id `{id}` is reserved"),
+            "Tollgate itself appears under it; choose another",
+        );
         return None;
     }
     Some(id)
@@ -101,9 +107,8 @@ fn selectors(node: &Node, reader: &mut Reader<'_>, tools: &ToolsFile, unknown: &
     let mut selectors = Selectors::default();
     let Some(mut fields) = reader.fields(node) else { return selectors };
     if let Some(node) = fields.optional("providers") {
-        let known = |id: &ProviderId| {
-            tools.providers.contains_key(id) || unknown.any.is_some() || unknown.by_provider.contains_key(id)
-        };
+        let known =
+            |id: &ProviderId| tools.providers.contains_key(id) || unknown.any.is_some() || unknown.by_provider.contains_key(id);
         selectors.providers = values(node, reader, ProviderId::parse, known);
     }
     if let Some(node) = fields.optional("tools") {
@@ -125,18 +130,33 @@ fn values<T: Ord + fmt::Display + Clone, E: fmt::Display>(
 ) -> BTreeSet<T> {
     let items = reader.list(node);
     if items.len() > SELECTOR_MAX_COUNT {
-        reader.find(FindingCode::InvalidValue, node, format!("the list has {} values", items.len()), format!("at most {SELECTOR_MAX_COUNT} are allowed"));
+        reader.find(
+            FindingCode::InvalidValue,
+            node,
+            format!("the list has {} values", items.len()),
+            format!("at most {SELECTOR_MAX_COUNT} are allowed"),
+        );
     }
     let mut values = BTreeSet::new();
     for item in items {
         let Some(text) = reader.text(item) else { continue };
         if text.trim() != text || text.is_empty() {
-            reader.find(FindingCode::InvalidValue, item, "the value is blank, or has blanks around it", format!("it must be 1 to {ID_MAX_BYTES} bytes without blanks around them"));
+            reader.find(
+                FindingCode::InvalidValue,
+                item,
+                "the value is blank, or has blanks around it",
+                format!("it must be 1 to {ID_MAX_BYTES} bytes without blanks around them"),
+            );
             continue;
         }
         let Some(value) = reader.id(item, &parse) else { continue };
         if !known(&value) {
-            reader.find(FindingCode::UnknownReference, item, format!("`{value}` is not in the catalogue"), "declare it in tools.yaml: this selector would never match");
+            reader.find(
+                FindingCode::UnknownReference,
+                item,
+                format!("`{value}` is not in the catalogue"),
+                "declare it in tools.yaml: this selector would never match",
+            );
         } else if !values.insert(value.clone()) {
             reader.find(FindingCode::Duplicate, item, format!("`{value}` is there twice"), "remove one of them");
         }

@@ -6,4 +6,4 @@ mod tools_file;
 
 pub(crate) use bundle_file::{BundleFile, UnknownTools};
 pub(crate) use hook_file::{HookFile, Input, Mode};
-pub(crate) use tools_file::{Provider, ToolsFile};
+pub(crate) use tools_file::ToolsFile;

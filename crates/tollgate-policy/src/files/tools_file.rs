@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use tollgate_domain::{ExternalToolName, ProviderId, TenantId, ToolAttributes, ToolDeclaration, ToolEffect, ToolId, limits::ID_MAX_BYTES};
+use tollgate_domain::{
+    ExternalToolName, ProviderId, TenantId, ToolAttributes, ToolDeclaration, ToolEffect, ToolId, limits::ID_MAX_BYTES,
+};
 
 use crate::{
     codes::FindingCode,
@@ -37,28 +39,28 @@ impl ToolsFile {
             fields.finish(reader);
             file.providers.extend(id.map(|id| (id, Provider { trust, tenant })));
         }
-        let mut names = HashSet::new();
+        let mut taken = HashSet::new();
         for (key, node) in fields.optional("tools").map(|node| reader.map(node)).unwrap_or_default() {
             let id = reader.key(key, ToolId::parse);
             let Some(mut fields) = reader.fields(node) else { continue };
             let provider = fields.required("provider", reader);
             let provider = provider.and_then(|node| file.provider(node, reader));
-            let named = fields.optional("external_name");
-            let external_name = match named {
+            let external = fields.optional("external_name");
+            let external_name = match external {
                 Some(node) => reader.id(node, ExternalToolName::parse),
                 None => ExternalToolName::parse(&key.value).ok(),
             };
             let attributes = attributes(&mut fields, reader, false);
             fields.finish(reader);
-            let (Some(id), Some(provider), Some(external_name), Some(attributes)) = (id, provider, external_name, attributes) else {
+            let (Some(id), Some(provider), Some(external_name), Some(attributes)) = (id, provider, external_name, attributes)
+            else {
                 continue;
             };
-            if !names.insert((provider.clone(), external_name.clone())) {
+            if !taken.insert((provider.clone(), external_name.clone())) {
                 let message = format!("provider `{provider}` has another tool with the external name `{external_name}`");
-                match named {
-                    Some(node) => reader.find(FindingCode::Duplicate, node, message, "external names are unique within a provider"),
-                    None => reader.find(FindingCode::Duplicate, key, message, "give the tool an `external_name` of its own"),
-                }
+                let hint = "external names are unique within a provider; give the tool an `external_name` of its own";
+                let place = external.map_or_else(|| reader.place(key), |node| reader.place(node));
+                reader.findings.at(FindingCode::Duplicate, reader.source, place, message).hint(hint);
             }
             file.tools.insert(id, ToolDeclaration { provider, external_name, attributes });
         }
@@ -96,13 +98,23 @@ fn flag(fields: &mut Fields<'_>, name: &'static str, reader: &mut Reader<'_>, re
 fn labels(node: &Node, reader: &mut Reader<'_>) -> BTreeSet<String> {
     let items = reader.list(node);
     if items.len() > LABELS_MAX_COUNT {
-        reader.find(FindingCode::InvalidValue, node, "there are too many labels", format!("at most {LABELS_MAX_COUNT} are allowed"));
+        reader.find(
+            FindingCode::InvalidValue,
+            node,
+            "there are too many labels",
+            format!("at most {LABELS_MAX_COUNT} are allowed"),
+        );
     }
     let mut labels = BTreeSet::new();
     for item in items {
         let Some(text) = reader.text(item) else { continue };
         if text.is_empty() || text.len() > ID_MAX_BYTES {
-            reader.find(FindingCode::InvalidValue, item, "the label is not allowed", format!("it must be 1 to {ID_MAX_BYTES} bytes long"));
+            reader.find(
+                FindingCode::InvalidValue,
+                item,
+                "the label is not allowed",
+                format!("it must be 1 to {ID_MAX_BYTES} bytes long"),
+            );
         } else if !labels.insert(text.to_owned()) {
             reader.find(FindingCode::Duplicate, item, format!("the label `{text}` is there twice"), "remove one of them");
         }

@@ -59,7 +59,8 @@ fn walk(folder: &Path, files: &mut Vec<File>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_symlink() || matches!(name.as_str(), ".git" | "target" | "__pycache__") {
+        let built = path == root().join("target") || name == "__pycache__";
+        if path.is_symlink() || built || name == ".git" {
             continue;
         }
         if path.is_dir() {

@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path};
 
-use crate::{none, root, rust_files};
+use crate::{
+    none, root,
+    rust::{self, Word},
+    rust_files,
+};
 
 const MAX_LINES: usize = 500;
 
@@ -59,9 +63,15 @@ fn no_module_is_a_drawer() {
             }
             parts.pop();
         }
-        let inline = file.text.lines().filter_map(|line| line.trim().trim_start_matches("pub ").strip_prefix("mod "));
-        let names = inline.filter_map(|rest| rest.split([' ', ';']).next());
-        found.extend(names.filter(|name| DRAWERS.contains(name)).map(|name| format!("{}: mod {name}", file.path)));
+        let words = rust::words(&file.text);
+        for pair in words.windows(2) {
+            if let [Word::Code(keyword), Word::Code(name)] = pair
+                && keyword == "mod"
+                && DRAWERS.contains(&name.as_str())
+            {
+                found.push(format!("{}: mod {name}", file.path));
+            }
+        }
     }
     none("modules that say nothing of what is in them", &found);
 }

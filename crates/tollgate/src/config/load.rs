@@ -1,0 +1,77 @@
+//! Loading: the file, then the environment and flags over it, then what must hold of the whole.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::CommandFactory;
+
+use super::{
+    file::{Config, ListenerConfig},
+    overrides::Overrides,
+    text::Place,
+};
+use crate::{cli::Cli, world};
+
+/// The configuration that a sidecar runs by.
+pub(crate) fn load(overrides: Overrides) -> Result<Config> {
+    refuse_unknown_variables()?;
+    let mut config = match &overrides.config {
+        Some(path) => read(path)?,
+        None => Config::default(),
+    };
+    overrides.apply(&mut config);
+    check(&config)?;
+    Ok(config)
+}
+
+fn read(path: &Path) -> Result<Config> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read the configuration {}", path.display()))?;
+    if text.trim().is_empty() {
+        return Ok(Config::default());
+    }
+    serde_saphyr::from_str(&text).with_context(|| format!("the configuration {} is wrong", path.display()))
+}
+
+/// A misspelt variable must not be a rule that silently does not hold.
+fn refuse_unknown_variables() -> Result<()> {
+    let cli = Cli::command();
+    let known: Vec<String> = std::iter::once(&cli)
+        .chain(cli.get_subcommands())
+        .chain(cli.get_subcommands().flat_map(clap::Command::get_subcommands))
+        .flat_map(clap::Command::get_arguments)
+        .filter_map(|argument| argument.get_env()?.to_str().map(ToOwned::to_owned))
+        .collect();
+    for name in world::variables_with("TOLLGATE_") {
+        if !known.contains(&name) {
+            bail!("the environment sets {name}, which is no key of Tollgate's; `tollgate serve --help` lists them");
+        }
+    }
+    Ok(())
+}
+
+fn check(config: &Config) -> Result<()> {
+    ensure!(config.limits.in_flight > 0, "limits.in_flight is 0, so that no call could be taken: write at least 1");
+    ensure!(config.journal.max_queue > 0, "journal.max_queue is 0, so that nothing could be recorded: write at least 1");
+    ensure!(!config.decision.max_timeout.0.is_zero(), "decision.max_timeout is 0, so that every call would be cut");
+    ensure!(
+        config.decision.default_timeout.0 <= config.decision.max_timeout.0,
+        "decision.default_timeout is above decision.max_timeout: lower it, or raise the other"
+    );
+    let (data, read) = (config.data_listeners(), config.read_listeners());
+    ensure!(!data.is_empty(), "listeners.data is empty, so that nobody could ask: name at least one place");
+    for listener in data.iter().chain(&read) {
+        check_listener(listener)?;
+    }
+    Ok(())
+}
+
+fn check_listener(listener: &ListenerConfig) -> Result<()> {
+    let socket_keys = listener.mode.is_some() || listener.group.is_some() || !listener.peer_uids.is_empty();
+    match &listener.listen {
+        Place::Tcp(address) => {
+            ensure!(!socket_keys, "the listener {address} is TCP: mode, group and peer_uids are for Unix sockets");
+        }
+        Place::Unix(_) => {}
+    }
+    Ok(())
+}
