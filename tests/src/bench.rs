@@ -116,7 +116,8 @@ impl Bench {
         let query = FactQuery { history: History::Run(run), filter: FactFilter::default(), after_sequence: 0, limit };
         let page = self.journal.facts(query).await.unwrap().expect("the run is on record");
         let mut decisions = page.facts.into_iter().filter(|stored| stored.invocation.as_ref() == Some(invocation));
-        let decision = decisions.find_map(|stored| if let Fact::GovernanceEvaluated(found) = stored.fact { Some(found) } else { None });
+        let decision =
+            decisions.find_map(|stored| if let Fact::GovernanceEvaluated(found) = stored.fact { Some(found) } else { None });
         decision.expect("the decision is on record")
     }
 }

@@ -119,10 +119,7 @@ impl CallText {
                 provider: self.provider.as_ref().map(|id| id.parse().unwrap()),
                 external_name: self.external_name.as_ref().map(|name| name.parse().unwrap()),
             },
-            principal: self
-                .on_behalf_of
-                .as_ref()
-                .map(|id| Principal { kind: "user".parse().unwrap(), id: id.parse().unwrap() }),
+            principal: self.on_behalf_of.as_ref().map(|id| Principal { kind: "user".parse().unwrap(), id: id.parse().unwrap() }),
             tool_call: Some(ToolCallId::parse(tool_call).unwrap()),
             call_key: None,
             invocation: None,

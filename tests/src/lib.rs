@@ -1,5 +1,5 @@
 //! What the tests of the whole product share. Nothing of it is part of the product.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc, reason = "tests may panic")]
 
 pub mod bench;
 pub mod calls;

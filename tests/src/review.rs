@@ -38,7 +38,7 @@ fn difference(reviewed: &str, now: &str) -> String {
     let end = rest.take_while(|(old, new)| old == new).count();
     let lines = |lines: &[&str], sign: &str| -> String {
         let changed = lines.get(start..lines.len() - end).unwrap_or_default();
-        changed.iter().map(|line| format!("  {sign} {line}\n")).collect()
+        changed.iter().flat_map(|line| ["  ", sign, " ", *line, "\n"]).collect()
     };
     format!("  from line {}:\n{}{}", start + 1, lines(&old, "-"), lines(&new, "+"))
 }

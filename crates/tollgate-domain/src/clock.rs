@@ -58,6 +58,12 @@ impl Monotonic {
     pub const fn micros_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0) / 1_000
     }
+
+    /// Seconds from `earlier` to here, for metrics.
+    #[must_use]
+    pub fn seconds_since(self, earlier: Self) -> f64 {
+        std::time::Duration::from_nanos(self.0.saturating_sub(earlier.0)).as_secs_f64()
+    }
 }
 
 /// Where time comes from. Nothing else in the product reads a clock, so that simulation can.

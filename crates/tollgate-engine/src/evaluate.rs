@@ -24,7 +24,9 @@ enum Lost {
 
 impl Engine {
     pub(crate) async fn judge(self: Arc<Self>, rights: Rights, call: Call, cut: Cut) -> Result<Recorded, EvaluateError> {
+        let began = self.clock.monotonic();
         let answer = self.judge_received(&rights, call, &cut).await;
+        metrics::histogram!("tollgate_evaluate_seconds").record(self.clock.monotonic().seconds_since(began));
         match &answer {
             Ok(Recorded::Allowed(_)) => metrics::counter!("tollgate_decisions_total", "decision" => "allow").increment(1),
             Ok(Recorded::Refused(refusal)) => {

@@ -7,7 +7,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    clippy::doc_markdown,
+    clippy::expect_used,
     reason = "a measurement measures time, prints, and may panic"
 )]
 #![expect(dead_code, reason = "the tests' facts are shared, of which a measurement needs few")]

@@ -9,8 +9,6 @@
 //! [`SqliteJournal`] is what a sidecar serves from, [`SqliteReader`] reads one without a sidecar,
 //! and [`MemoryJournal`] keeps the same rules in tests, benchmarks and simulation, durable nowhere.
 
-#![expect(clippy::doc_markdown, reason = "SQLite is the name of a program, not of an item")]
-
 mod backend;
 mod group_commit;
 mod ledger;

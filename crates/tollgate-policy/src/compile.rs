@@ -119,6 +119,7 @@ struct Compiler {
 
 /// What every hook of a bundle is compiled against.
 struct Shared {
+    kind: Kind,
     tools: Arc<ToolsFile>,
     unknown: UnknownTools,
     schema: Option<CompiledSchema>,
@@ -141,7 +142,7 @@ impl Compiler {
         let source = self.tree.text(ENTITIES, &mut self.findings);
         let entities =
             schema.as_ref().and_then(|schema| EntityStore::load(schema, source.as_ref(), &tools, TOOLS, &mut self.findings));
-        let shared = Shared { tools, unknown, schema, entities: entities.map(Arc::new) };
+        let shared = Shared { kind: self.kind, tools, unknown, schema, entities: entities.map(Arc::new) };
         let compiled = hooks::compile_all(&self.tree, &places, &shared, &mut self.findings);
         let summary = Summary {
             hooks: compiled.iter().filter(|hook| hook.enabled).count(),

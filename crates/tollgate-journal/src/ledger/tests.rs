@@ -40,7 +40,9 @@ fn begin(run: &str, invocation: &str) -> Prepared {
 fn batch_of(ledger: &mut Ledger, prepared: Prepared, found: impl Fn() -> Found) -> usize {
     let wanted = ledger.wanted(std::iter::once(&prepared.entry));
     let count = wanted.len();
-    wanted.into_iter().for_each(|wanted| ledger.learn(wanted, found()));
+    for wanted in wanted {
+        ledger.learn(wanted, found());
+    }
     ledger.append(prepared, &mut Batch::default()).unwrap();
     count
 }

@@ -7,7 +7,6 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    clippy::doc_markdown,
     reason = "tests may panic, spawn and read the environment"
 )]
 

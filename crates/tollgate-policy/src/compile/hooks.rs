@@ -10,7 +10,7 @@ use cedar_policy::Authorizer;
 use tollgate_domain::{Digest, HookDefinition, HookId, Ownership, ResourceId, TenantId, ToolDeclaration, ToolId, WorkspaceId};
 
 use super::{
-    Shared,
+    Kind, Shared,
     places::{ENTITIES, HOOK, HookPlace, Places, SCHEMA, TOOLS},
     warm,
 };
@@ -151,6 +151,7 @@ impl HookCompiler<'_> {
         };
         Some(match self.place.workspace.clone() {
             Some((tenant, workspace)) => Ownership::Workspace { resource, tenant, workspace },
+            None if self.shared.kind == Kind::Local => Ownership::Local,
             None => Ownership::Organisation { resource },
         })
     }

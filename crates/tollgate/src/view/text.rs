@@ -1,7 +1,5 @@
 //! Answers, outcomes and status as people read them.
 
-use std::fmt::Write;
-
 use jiff::Timestamp;
 use tollgate_client::{Answer, v1};
 
@@ -72,7 +70,10 @@ pub(crate) fn status_text(status: &v1::GetStatusResponse) -> String {
     let mut text = String::new();
     match &status.active {
         None => {
-            line(&mut text, format_args!("{}: no generation is active, so nothing is approved", paint(style::BAD, "not serving")))
+            line(
+                &mut text,
+                format_args!("{}: no generation is active, so nothing is approved", paint(style::BAD, "not serving")),
+            );
         }
         Some(active) => {
             let generation = active.generation.clone().unwrap_or_default();
@@ -166,6 +167,6 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
-    drop(writeln!(text, "{arguments}"));
+    text.push_str(&arguments.to_string());
+    text.push('\n');
 }

@@ -1,7 +1,5 @@
 //! A run as a timeline: one fact after the other, and under each decision what its hooks said.
 
-use std::fmt::Write;
-
 use tollgate_client::{v1, v1::fact::Body};
 
 use super::text::{by, outcome_text, paint_decision, printable, time, verdict_name};
@@ -35,8 +33,8 @@ impl Timeline {
         };
         let attempt = paint(style::DIM, format_args!("{} attempt {}", short(&fact.tool_call_id), fact.attempt));
         for line in std::iter::once(format!("{place}  {what}  {attempt}")).chain(details) {
-            // Writing to a String cannot fail.
-            drop(writeln!(text, "{line}"));
+            text.push_str(&line);
+            text.push('\n');
         }
         text
     }

@@ -94,7 +94,7 @@ pub(super) async fn play(gate: &Gate, stage: &Stage, run: &RunPath) -> Result<()
             "so the agent writes to the customer instead",
             "mail.send",
             "call-6",
-            r#"{"to":["customer@example.com"],"subject":"Your refund","body":"A colleague will take care of it."}"#,
+            r#"{"to":"customer@example.com","subject":"Your refund","body":"A colleague will take care of it."}"#,
             v1::Decision::Allow,
         ),
     ];

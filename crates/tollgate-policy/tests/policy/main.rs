@@ -1,0 +1,8 @@
+//! What a user of this crate can see of it: bundles in, verdicts and findings out.
+
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod arguments;
+mod harness;
+mod sample;
+mod verdicts;
