@@ -50,15 +50,15 @@ pub fn run<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
     }
 }
 
-/// The bundle in a directory; fails with its findings where it has any.
+/// The bundle in a directory; fails with its findings where it has any, and says whose it is.
 #[must_use]
-pub fn load(directory: &Path) -> Bundle {
-    tollgate_policy::load(directory).unwrap_or_else(|report| panic!("{}", report.render(false)))
+pub fn load(directory: &Path, whose: &str) -> Bundle {
+    tollgate_policy::load(directory).unwrap_or_else(|report| panic!("{whose}:\n{}", report.render(false)))
 }
 
 impl Bench {
-    /// An engine that decides by the bundle in a directory.
-    pub async fn of(directory: &Path) -> Self {
+    /// An engine that decides by a bundle.
+    pub async fn of(bundle: Bundle) -> Self {
         let journal = Arc::new(MemoryJournal::new());
         let made = AtomicU64::new(0);
         let parts = EngineParts {
@@ -83,13 +83,12 @@ impl Bench {
             version: "0".to_owned(),
         };
         let bench = Self { engine: Engine::new(parts, options), journal };
-        bench.activate(directory).await;
+        bench.activate(bundle).await;
         bench
     }
 
-    /// Makes the bundle in a directory the one that decides.
-    pub async fn activate(&self, directory: &Path) {
-        let bundle = load(directory);
+    /// Makes a bundle the one that decides.
+    pub async fn activate(&self, bundle: Bundle) {
         let revision = bundle.revision.clone();
         self.engine.consider(Ok(bundle)).await;
         let status = self.engine.status();

@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    bench::Bench,
+    bench::{self, Bench},
     calls::CallText,
     review::{self, root},
 };
@@ -57,7 +57,7 @@ pub async fn run(path: &Path) -> String {
 async fn decide(shared: &[Block], case: &Case) -> String {
     let directory = tempfile::tempdir().unwrap();
     lay_out(directory.path(), shared, case);
-    let bench = Bench::of(directory.path()).await;
+    let bench = Bench::of(bench::load(directory.path(), &case.title)).await;
     let text = &case.block("yaml call").text;
     let call: CallText = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{}: {error}", case.title));
     let arguments = case.blocks.iter().find(|block| block.kind == "json arguments").map_or("{}", |block| block.text.trim());

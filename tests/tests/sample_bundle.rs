@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs};
 
-use tollgate_domain::Recorded;
+use tollgate_domain::{Bundle, Recorded};
 use tollgate_tests::{
     bench::{self, Bench},
     calls::{ApprovalText, CallText},
@@ -38,17 +38,20 @@ const TOOLS: [(&str, &str, &str); 20] = [
 /// Every agent of the bundle, and one that it does not know.
 const AGENTS: [&str; 5] = ["support-agent", "billing-agent", "research-agent", "ops-agent", "unknown-agent"];
 
+fn sample() -> Bundle {
+    bench::load(&root().join("policies"), "the sample bundle")
+}
+
 #[test]
 fn the_matrix_is_as_reviewed() {
     bench::run(|| async {
-        let directory = root().join("policies");
-        let bench = Bench::of(&directory).await;
+        let bench = Bench::of(sample()).await;
         let mut text = String::from(
             "What the sample bundle decides, tool by agent.\n\
              A allowed, D denied, F failed, with the code; `.` is denied no_permit: nothing permits it.\n\
              Written by tests/tests/sample_bundle.rs; to accept a change, run it with TOLLGATE_REVIEW=write.\n",
         );
-        for workspace in ["acme/support-prod", "acme/sandbox", "acme/undescribed"] {
+        for workspace in ["acme/support-prod", "acme/sandbox"] {
             for attended in [false, true] {
                 matrix(&bench, workspace, attended, &mut text).await;
             }
@@ -89,7 +92,7 @@ async fn matrix(bench: &Bench, workspace: &str, attended: bool, text: &mut Strin
 
 #[test]
 fn the_matrix_has_every_tool_of_the_catalogue() {
-    let bundle = bench::load(&root().join("policies"));
+    let bundle = sample();
     let declared: BTreeSet<_> = bundle.catalogue.tools.keys().map(|tool| tool.as_str().to_owned()).collect();
     let shown: BTreeSet<_> = TOOLS.iter().map(|(tool, _, _)| (*tool).to_owned()).collect();
     assert_eq!(declared, shown);
@@ -101,7 +104,7 @@ fn p03_the_refund_limit_is_one_number_and_an_edit_of_it_decides_the_next_attempt
     bench::run(|| async {
         let directory = tempfile::tempdir().unwrap();
         copy(&root().join("policies"), directory.path());
-        let bench = Bench::of(directory.path()).await;
+        let bench = Bench::of(sample()).await;
         let call = CallText::new("support-agent", "payments.refund");
         let refund = || call.call("refund-1", r#"{"amount": 40.00, "currency": "EUR", "order": "o-1001"}"#);
 
@@ -112,7 +115,7 @@ fn p03_the_refund_limit_is_one_number_and_an_edit_of_it_decides_the_next_attempt
         let policy = fs::read_to_string(&file).unwrap();
         assert_eq!(policy.matches(r#"decimal("100.00")"#).count(), 1, "the limit is one number");
         fs::write(&file, policy.replace(r#"decimal("100.00")"#, r#"decimal("25.00")"#)).unwrap();
-        bench.activate(directory.path()).await;
+        bench.activate(bench::load(directory.path(), "the edited bundle")).await;
 
         let second = bench.ask(refund(), false).await;
         assert_eq!(second.short(), "D payment_over_limit");

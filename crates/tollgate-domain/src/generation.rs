@@ -138,9 +138,9 @@ pub enum Resolution {
     Refused(Box<HookEvaluation>),
 }
 
-/// The call lacks a fact on which a hook that could apply selects: leaving a field empty never skips a hook.
+/// The call lacks its provider, on which a hook that could apply selects: leaving a field empty never skips a hook.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("provider_id is required: hook {hook:?} selects on it, and the catalogue does not declare the tool")]
+#[error("is required: hook {hook:?} selects on it, and the catalogue does not declare the tool")]
 pub struct ResolveError {
     /// The hook that selects on it.
     pub hook: HookId,

@@ -17,6 +17,9 @@ use crate::{
     generations::{Generations, Status},
 };
 
+/// How long shutdown waits for what is in flight, and then once more for what gives up on settling.
+const SETTLE_WAIT: Duration = Duration::from_secs(2);
+
 /// What an engine is made of.
 pub struct EngineParts {
     /// The durable journal.
@@ -76,6 +79,8 @@ pub struct Engine {
     pub(crate) flights: Flights,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
+    /// Ends the tasks that settle, once shutdown has waited for them long enough.
+    pub(crate) abandon: CancellationToken,
     fresh: Fresh,
     draining: CancellationToken,
     readiness: watch::Sender<Readiness>,
@@ -103,6 +108,7 @@ impl Engine {
             flights: Flights::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            abandon: CancellationToken::new(),
             fresh: Fresh(fresh_invocation),
             draining: CancellationToken::new(),
             readiness: watch::Sender::new(Readiness::NoGeneration),
@@ -182,12 +188,16 @@ impl Engine {
         self.refresh_readiness();
     }
 
-    /// Finishes what is in flight, makes the journal durable and closes it.
+    /// Waits a little for what is in flight, makes the journal durable and closes it.
     pub async fn shut_down(&self) {
         self.drain();
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        if tokio::time::timeout(SETTLE_WAIT, self.tasks.wait()).await.is_err() {
+            self.abandon.cancel();
+            // Who still runs holds a connection that nobody reads; the closed journal refuses it.
+            drop(tokio::time::timeout(SETTLE_WAIT, self.tasks.wait()).await);
+        }
         self.store.close().await;
     }
 

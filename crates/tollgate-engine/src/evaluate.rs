@@ -47,7 +47,7 @@ impl Engine {
         check_rights(rights, &call)?;
         let named = call.invocation.is_some();
         let received = Received::new(call, &self.key, || self.fresh_invocation(), rights.trust_claims, self.clock.now());
-        let (flight, mut comparison) = if named {
+        let (flight, comparison) = if named {
             self.take_off(&received, cut).await?
         } else {
             // Nobody else can know this id.
@@ -77,12 +77,10 @@ impl Engine {
             }
             Err(Lost::Error(error)) => Err(error),
             Err(Lost::Race) => {
-                // Its arguments were never here, so only a refusal can be repeated.
-                comparison = Comparison::Unknown;
                 let found = self.bounded(cut, self.store.invocation(&run, &ids.invocation)).await?;
-                let recalled =
-                    found.map_or(Recalled::Unverifiable, |found| recall(found, &ids, &record, comparison, self.clock.now()));
-                answer_recalled(recalled, &ids.invocation)
+                // Its arguments were never here, so only a refusal can be repeated.
+                let recall = |found| recall(found, &ids, &record, Comparison::Unknown, self.clock.now());
+                answer_recalled(found.map_or(Recalled::Unverifiable, recall), &ids.invocation)
             }
         }
     }
@@ -97,7 +95,7 @@ impl Engine {
                 Entrance::Different => return Err(EvaluateError::InvocationReused(key.1)),
                 Entrance::Wait(landed) => tokio::select! {
                     () = landed.cancelled() => {}
-                    () = cut.made() => return Err(JournalProblem::DeadlinePassed.into()),
+                    () = cut.made() => return Err(EvaluateError::StillInFlight(key.1)),
                 },
             }
         }

@@ -1,6 +1,6 @@
 //! Outcome notices: entered hooks that asked for it are told how an invocation ended, in reverse.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use tollgate_domain::{
@@ -8,6 +8,9 @@ use tollgate_domain::{
 };
 
 use crate::engine::Engine;
+
+/// How long one hook may take over one notice.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Tells the entered hooks of a refused call. A failing notice changes neither decision nor code.
@@ -40,15 +43,21 @@ pub(crate) async fn tell_entered(
         let present = generation.and_then(|generation| present_definition(generation, run, entry));
         let result = match present {
             None => NoticeResult::NotNotified,
-            Some(definition) => match AssertUnwindSafe(definition.hook.notify(notice)).catch_unwind().await {
-                Ok(Ok(())) => NoticeResult::Notified,
-                Ok(Err(NoticeFailed { code })) => NoticeResult::Failed(code),
-                Err(_panic) => NoticeResult::Failed(codes::HOOK_PANICKED.clone()),
-            },
+            Some(definition) => tell(definition, notice).await,
         };
         records.push(NoticeRecord { hook: entry.hook.clone(), source: entry.source, result });
     }
     records
+}
+
+async fn tell(definition: &HookDefinition, notice: &Notice) -> NoticeResult {
+    let telling = AssertUnwindSafe(definition.hook.notify(notice)).catch_unwind();
+    match tokio::time::timeout(NOTICE_TIMEOUT, telling).await {
+        Ok(Ok(Ok(()))) => NoticeResult::Notified,
+        Ok(Ok(Err(NoticeFailed { code }))) => NoticeResult::Failed(code),
+        Ok(Err(_panic)) => NoticeResult::Failed(codes::HOOK_PANICKED.clone()),
+        Err(_elapsed) => NoticeResult::Failed(codes::HOOK_TIMED_OUT.clone()),
+    }
 }
 
 fn present_definition<'a>(generation: &'a Generation, run: &RunKey, entry: &HookEvaluation) -> Option<&'a Arc<HookDefinition>> {

@@ -24,8 +24,8 @@ impl Engine {
         let engine = Arc::clone(self);
         self.tasks.spawn(async move {
             tokio::select! {
-                // What cannot be settled before shutdown is seen as undecided or open in the record.
-                () = engine.stop.cancelled() => {}
+                // A journal that does not heal before the end: what landed stays open in the record.
+                () = engine.abandon.cancelled() => {}
                 () = async { landing.await; engine.settle(&run, &invocation).await } => {}
             }
         });

@@ -18,7 +18,7 @@ pub(crate) fn record(findings: &mut Findings, code: FindingCode, source: &Source
         None if offset > 0 => findings.at(code, source, offset..offset, message),
         None => findings.about(code, &source.path, message),
     };
-    finding.hint = help.or_else(|| label.and_then(|label| label.label));
+    finding.hint = help.or_else(|| label.and_then(|label| label.label)).map(|hint| strip_policy(&hint).to_owned());
     for error in related {
         record(findings, code, source, offset, error);
     }

@@ -12,7 +12,7 @@ pub const FILE_MAX_BYTES: u64 = 4 * 1_048_576;
 pub const ENTITIES_MAX_BYTES: u64 = 32 * 1_048_576;
 /// Largest tree, in bytes of all its files.
 pub const TREE_MAX_BYTES: u64 = 64 * 1_048_576;
-/// Longest policy, in bytes: short enough that a chain of operators in it evaluates on 8 MiB of stack.
+/// Longest policy, in bytes: a bound on the depth of operator chains, which count in no brackets.
 pub const POLICY_MAX_BYTES: usize = 10_000;
 /// Deepest nesting of brackets in Cedar text: Cedar's parser has no guard of its own.
 pub const NESTING_MAX_DEPTH: usize = 64;

@@ -1,6 +1,6 @@
 //! Policies of one hook: bounded, parsed one by one, named by `@id`, strictly validated.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cedar_policy::{Effect, Policy, PolicySet, Template, ValidationMode, Validator};
 use tollgate_domain::{Code, PolicyId, codes, limits::MESSAGE_MAX_BYTES};
@@ -183,10 +183,12 @@ impl Reading<'_> {
             return;
         };
         let result = Validator::new(cedar_policy::Schema::clone(&schema.schema)).validate(&set, ValidationMode::Strict);
+        let wrong: HashSet<_> = result.validation_errors().map(|error| error.policy_id().clone()).collect();
         for error in result.validation_errors() {
             self.validation(FindingCode::PolicyInvalid, error.policy_id(), error.into());
         }
-        for warning in result.validation_warnings() {
+        // A policy that is wrong draws warnings that say no more.
+        for warning in result.validation_warnings().filter(|warning| !wrong.contains(warning.policy_id())) {
             self.validation(FindingCode::PolicyWarning, warning.policy_id(), warning.into());
         }
     }
@@ -217,5 +219,7 @@ fn annotation(source: &SourceText, statement: &Statement, name: &str) -> std::op
     });
     let Some((start, end)) = found else { return head(source, statement) };
     let text = source.text.get(start..end).unwrap_or_default();
-    start..start + text.lines().next().unwrap_or_default().trim_end().len()
+    let mut quoted = text.match_indices('"').filter(|(at, _)| !text.get(..*at).is_some_and(|before| before.ends_with('\\')));
+    let closing = quoted.nth(1).and_then(|(at, _)| text.get(at..)?.find(')').map(|bracket| at + bracket + 1));
+    start..start + closing.unwrap_or(1)
 }

@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct CompiledSchema {
     pub(crate) schema: Arc<Schema>,
     pub(crate) shapes: Arc<Shapes>,
+    /// Whether it declares what the catalogue needs.
+    pub(crate) sound: bool,
     fragment: SchemaFragment,
     /// The texts that it was made of, the last one first: where findings about it point.
     sources: Vec<SourceText>,
@@ -37,8 +39,11 @@ impl CompiledSchema {
         };
         let mut shapes = Shapes::default();
         shapes.add(fragment.clone().to_json_value().unwrap_or_default());
-        let base = Self { schema: Arc::new(schema), shapes: Arc::new(shapes), fragment, sources: vec![source.clone()] };
+        let mut base =
+            Self { schema: Arc::new(schema), shapes: Arc::new(shapes), sound: true, fragment, sources: vec![source.clone()] };
+        let before = findings.len();
         base.check_entities(findings);
+        base.sound = findings.len() == before;
         Some(base)
     }
 
@@ -58,7 +63,7 @@ impl CompiledSchema {
         let mut shapes = Shapes::clone(&self.shapes);
         shapes.add(fragment.clone().to_json_value().unwrap_or_default());
         let sources = std::iter::once(own.clone()).chain(self.sources.iter().cloned()).collect();
-        Some(Self { schema: Arc::new(schema), shapes: Arc::new(shapes), fragment, sources })
+        Some(Self { schema: Arc::new(schema), shapes: Arc::new(shapes), sound: self.sound, fragment, sources })
     }
 
     /// The plan for an action's context, where the action is declared.
@@ -144,7 +149,13 @@ impl CompiledSchema {
                 None => {
                     let message = format!("the catalogue gives a {of} no attribute `{name}`");
                     let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
-                    self.find(FindingCode::UnknownFact, name, message, format!("it gives {}", names.join(", ")), findings);
+                    self.find(
+                        FindingCode::UnknownFact,
+                        &format!("{of}.{name}"),
+                        message,
+                        format!("it gives {}", names.join(", ")),
+                        findings,
+                    );
                 }
                 Some((_, shape)) if *shape != field.shape => {
                     let message = format!("the attribute `{name}` of {of} is declared with another type than it has");
@@ -183,8 +194,12 @@ impl CompiledSchema {
     }
 
     fn find(&self, code: FindingCode, path: &str, message: impl Into<String>, hint: impl Into<String>, findings: &mut Findings) {
-        let name = path.rsplit('.').next().unwrap_or(path);
-        let place = self.sources.iter().find_map(|source| Some((source, locate(&source.text, name)?)));
+        let (after, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let place = self.sources.iter().find_map(|source| {
+            // An attribute stands after its entity type, a fact anywhere: its record may be a common type.
+            let place = locate(&source.text, &format!("entity {after}"), name).or_else(|| locate(&source.text, "", name));
+            Some((source, place?))
+        });
         match place {
             Some((source, place)) => findings.at(code, source, place, message),
             None => findings.about(code, self.sources.first().map_or("", |source| &source.path), message),
@@ -214,13 +229,14 @@ fn fragment(source: &SourceText, findings: &mut Findings) -> Option<SchemaFragme
 }
 
 /// Where a name is declared, as far as a look at the text tells: Cedar keeps no places of declarations.
-fn locate(text: &str, name: &str) -> Option<Range<usize>> {
+fn locate(text: &str, after: &str, name: &str) -> Option<Range<usize>> {
+    let from = text.find(after)? + after.len();
     let word = |character: char| character.is_alphanumeric() || character == '_';
     let outside = |(at, found): (usize, &str)| {
         let before = text.get(..at).and_then(|text| text.chars().next_back());
         let after = text.get(at + found.len()..).and_then(|text| text.chars().next());
         !before.is_some_and(word) && !after.is_some_and(word)
     };
-    let (at, found) = text.match_indices(name).find(|place| outside(*place))?;
+    let (at, found) = text.match_indices(name).filter(|(at, _)| *at >= from).find(|place| outside(*place))?;
     Some(at..at + found.len())
 }

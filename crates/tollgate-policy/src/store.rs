@@ -8,7 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use cedar_policy::{Entities, Entity, EntityUid, EvalResult, RestrictedExpression};
+use cedar_policy::{
+    Entities, Entity, EntityUid, EvalResult, RestrictedExpression, entities_errors::EntitiesError, ffi::DetailedError,
+};
 use tollgate_domain::{Claims, Code, HookInput, Json, ToolAttributes, ToolDeclaration, codes};
 
 use crate::{
@@ -43,6 +45,9 @@ impl EntityStore {
         tools_path: &str,
         findings: &mut Findings,
     ) -> Option<Self> {
+        if !schema.sound {
+            return None;
+        }
         let before = findings.len();
         let declared = source.map(|source| read(schema, source, findings)).unwrap_or_default();
         if findings.len() > before {
@@ -53,14 +58,14 @@ impl EntityStore {
         let entities = match Entities::from_entities(declared, Some(&schema.schema)) {
             Ok(entities) => entities,
             Err(error) => {
-                findings.about(FindingCode::EntityInvalid, path, error.to_string());
+                findings.about(FindingCode::EntityInvalid, path, describe(&error));
                 return None;
             }
         };
         let tool_attributes = schema.attributes(TOOL);
         let catalogue = catalogue(tools, &tool_attributes, &schema.attributes(PROVIDER));
         let added = catalogue
-            .and_then(|catalogue| entities.add_entities(catalogue, Some(&schema.schema)).map_err(|error| error.to_string()));
+            .and_then(|catalogue| entities.add_entities(catalogue, Some(&schema.schema)).map_err(|error| describe(&error)));
         let entities = match added {
             Ok(entities) => entities,
             Err(message) => {
@@ -205,7 +210,7 @@ fn read(schema: &CompiledSchema, source: &SourceText, findings: &mut Findings) -
         let start = place.start..place.start + text.lines().next().unwrap_or_default().len();
         match Entity::from_json_str(text, Some(&schema.schema)) {
             Err(error) => {
-                let detail: cedar_policy::ffi::DetailedError = (&error).into();
+                let detail = DetailedError::from(&error);
                 findings.at(FindingCode::EntityInvalid, source, start, detail.message).hint = detail.help;
             }
             Ok(entity) => {
@@ -227,6 +232,11 @@ fn read(schema: &CompiledSchema, source: &SourceText, findings: &mut Findings) -
         }
     }
     entities
+}
+
+/// Cedar's words about the bundle's own entities, with their cause.
+fn describe(error: &EntitiesError) -> String {
+    DetailedError::from(error).message
 }
 
 /// The places of an array's elements, in text that is known to be a JSON array.

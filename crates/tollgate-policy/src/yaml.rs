@@ -1,10 +1,10 @@
 //! YAML with places: a tree that is walked key by key, so that every mistake is found and not just the first.
 
-use std::{fmt, ops::Range};
+use std::{collections::HashSet, fmt, ops::Range};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, MapAccess, SeqAccess, Visitor},
+    de::{MapAccess, SeqAccess, Visitor},
 };
 use serde_saphyr::Spanned;
 
@@ -58,13 +58,17 @@ pub(crate) struct Fields<'n> {
 impl Reader<'_> {
     /// Parses the file.
     pub(crate) fn parse(&mut self) -> Option<Node> {
-        let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+        // Duplicate keys pass, and are findings of their own when the mapping is read.
+        let duplicate_keys = serde_saphyr::options::DuplicateKeyPolicy::PassThrough;
+        let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false, duplicate_keys: duplicate_keys };
         match serde_saphyr::from_str_with_options::<Node>(&self.source.text, options) {
             Ok(node) => Some(node),
             Err(error) => {
                 let place = error.location().map_or(0..0, |location| self.range(location));
                 let message = error.render();
-                let message = message.lines().next().unwrap_or_default().to_owned();
+                let message = message.lines().next().unwrap_or_default();
+                // The place is a field of the finding.
+                let message = message.split_once(" at line ").map_or(message, |(message, _)| message).to_owned();
                 self.findings.at(FindingCode::YamlSyntax, self.source, place, message);
                 None
             }
@@ -106,15 +110,25 @@ impl Reader<'_> {
             self.expect(node, "a mapping of keys to values");
             return None;
         };
+        self.duplicates(entries);
         Some(Fields { place: self.place(node), entries, known: Vec::new() })
     }
 
     pub(crate) fn map<'n>(&mut self, node: &'n Node) -> &'n [(Spanned<String>, Node)] {
         if let Value::Map(entries) = &node.value {
+            self.duplicates(entries);
             return entries;
         }
         self.expect(node, "a mapping of names to values");
         &[]
+    }
+
+    fn duplicates(&mut self, entries: &[(Spanned<String>, Node)]) {
+        let mut seen = HashSet::new();
+        for (key, _) in entries.iter().filter(|(key, _)| !seen.insert(&key.value)) {
+            let message = format!("the key `{}` is there twice", key.value);
+            self.find(FindingCode::Duplicate, key, message, "remove one of them");
+        }
     }
 
     pub(crate) fn list<'n>(&mut self, node: &'n Node) -> &'n [Node] {
@@ -311,9 +325,6 @@ impl<'de> Visitor<'de> for ValueVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut entries: Vec<(Spanned<String>, Node)> = Vec::new();
         while let Some((key, value)) = access.next_entry::<Spanned<String>, Node>()? {
-            if entries.iter().any(|(earlier, _)| earlier.value == key.value) {
-                return Err(A::Error::custom(format!("the key `{}` is there twice", key.value)));
-            }
             entries.push((key, value));
         }
         Ok(Value::Map(entries))

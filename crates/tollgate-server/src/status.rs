@@ -80,6 +80,7 @@ impl From<EvaluateError> for Problem {
             EvaluateError::InvocationReused(_) => Self::new(Code::AlreadyExists, "INVOCATION_REUSED", message),
             EvaluateError::DecisionExpired(_) => Self::new(Code::AlreadyExists, "DECISION_EXPIRED", message),
             EvaluateError::InvocationUnverifiable(_) => Self::new(Code::AlreadyExists, "INVOCATION_UNVERIFIABLE", message),
+            EvaluateError::StillInFlight(_) => Self::new(Code::DeadlineExceeded, "STILL_IN_FLIGHT", message),
             EvaluateError::ShuttingDown => Self::new(Code::Unavailable, "SHUTTING_DOWN", message),
             EvaluateError::Internal => Self::new(Code::Internal, "INTERNAL", message),
         }

@@ -7,6 +7,8 @@ mod cli;
 mod commands;
 mod config;
 mod exit;
+#[cfg(test)]
+mod reference;
 mod run_path;
 mod sidecar;
 mod style;

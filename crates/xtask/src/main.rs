@@ -20,6 +20,7 @@ Usage: cargo xtask <command>
   ci        What the build server runs: test, and a closing line
   codegen   Generates crates/tollgate-proto/src/generated from proto/tollgate/v1
   tidy      The rules of the source tree alone
+  bench     What a decision costs on this machine, as a table
   help      This text
 ";
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         ["ci"] => verify::ci(),
         ["codegen"] => codegen(),
         ["tidy"] => tidy(),
+        ["bench"] => bench(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())
@@ -59,4 +61,10 @@ fn codegen() -> Result<()> {
 
 fn tidy() -> Result<()> {
     step::run("tidy", &mut step::cargo(["test", "--quiet", "--package", "xtask", "--test", "tidy"]))
+}
+
+/// Measures the release build over the wire.
+fn bench() -> Result<()> {
+    step::run("build", &mut step::cargo(["build", "--release", "--locked", "--package", "tollgate"]))?;
+    step::run("bench", &mut step::cargo(["bench", "--locked", "--package", "tollgate-tests", "--bench", "evaluate"]))
 }

@@ -58,17 +58,19 @@ impl FileId {
     }
 }
 
-/// Makes the directory, for its owner alone.
+/// Makes the directory, for its owner alone, and each new name durable: a journal whose directory is
+/// gone after a power cut is lost, however well it was synced itself.
 pub(super) fn make_directory(database: &Path) -> io::Result<()> {
-    match database.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => DirBuilder::new().recursive(true).mode(0o700).create(parent),
-        _ => Ok(()),
-    }
+    let directory = directory_of(database);
+    let missing: Vec<&Path> = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    missing.into_iter().try_for_each(|made| File::open(directory_of(made))?.sync_all())
 }
 
 /// Makes an empty database file, for its owner alone; SQLite gives its logs the same mode.
 pub(super) fn make_database(database: &Path) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(database)?.sync_all()
+    OpenOptions::new().create(true).append(true).mode(0o600).open(database)?.sync_all()?;
+    File::open(directory_of(database))?.sync_all()
 }
 
 /// Looks at what is there. Only before the database is opened, for the reason given at [`FileId::at`].
@@ -124,6 +126,14 @@ fn fill(log: &Path, bytes: u64) -> io::Result<()> {
         log.set_len(size)?;
     }
     filled
+}
+
+/// The directory that holds a path's last name.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 fn beside(database: &Path, suffix: &str) -> PathBuf {

@@ -295,6 +295,11 @@ async fn g12_replaced_database_is_noticed_before_anything_is_acknowledged() {
     assert_eq!(journal.health(), StoreHealth::Failing(UnavailableCause::Io));
     // Another file in its place does not make it serve; the file itself does.
     fs::copy(&aside, &path).unwrap();
+    for _ in 0..8 {
+        // It tries again after 100 ms and after 300 ms; waiting longer could only find it wrong.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(journal.health(), StoreHealth::Failing(UnavailableCause::Io));
+    }
     let refused = journal.append(judged(&run("run"), &of("still", "still", "mail.send"), Decision::Allow)).await;
     assert_eq!(refused, Err(AppendError::Unavailable(Unavailable { may_have_landed: false, ..lost })));
     fs::rename(&aside, &path).unwrap();

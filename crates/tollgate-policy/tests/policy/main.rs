@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod arguments;
+mod bad_bundles;
 mod harness;
 mod sample;
+mod source;
 mod verdicts;

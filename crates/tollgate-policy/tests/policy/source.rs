@@ -1,0 +1,196 @@
+//! When a directory counts, what is offered of it, and what is not.
+
+use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
+
+use sha2::{Digest as _, Sha256};
+use tokio::time::timeout;
+use tollgate_domain::{BundleSource, Candidate};
+use tollgate_policy::{DirectoryOptions, DirectorySource};
+
+use crate::harness::{directory, files, with, write};
+
+/// Long enough for any machine; nothing waits so long unless the test fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a source that must stay silent is listened to.
+const SILENCE: Duration = Duration::from_millis(400);
+
+fn source(root: &Path, settle: u64) -> DirectorySource {
+    let settle = Duration::from_millis(settle);
+    DirectorySource::new(root.to_owned(), DirectoryOptions { settle, poll: Duration::from_millis(100) })
+}
+
+async fn next(source: &mut DirectorySource) -> Candidate {
+    timeout(PATIENCE, source.next()).await.unwrap()
+}
+
+/// The name that the next bundle has, or the code of its refusal.
+async fn offered(source: &mut DirectorySource) -> String {
+    match next(source).await {
+        Ok(bundle) => bundle.name.to_string(),
+        Err(refused) => refused.code.to_string(),
+    }
+}
+
+async fn silent(source: &mut DirectorySource) -> bool {
+    timeout(SILENCE, source.next()).await.is_err()
+}
+
+fn named(name: &str) -> String {
+    format!("format: tollgate/v1\nname: {name}\n")
+}
+
+fn manifest(files: &std::collections::BTreeMap<String, String>) -> String {
+    files.iter().map(|(path, text)| format!("{}  ./{path}\n", hex::encode(Sha256::digest(text)))).collect()
+}
+
+/// A volume as the kubelet writes it: a directory per version, and one link that is swapped.
+fn swap(volume: &Path, version: &str, files: &std::collections::BTreeMap<String, String>) {
+    let inner = format!("..{version}");
+    write(&volume.join(&inner), files);
+    symlink(&inner, volume.join("..data_tmp")).unwrap();
+    fs::rename(volume.join("..data_tmp"), volume.join("..data")).unwrap();
+    for name in files.keys().filter_map(|path| path.split('/').next()) {
+        if fs::symlink_metadata(volume.join(name)).is_err() {
+            symlink(format!("..data/{name}"), volume.join(name)).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_there_is_offered_first_and_then_each_change_once() {
+    let directory = directory(&files());
+    let mut source = source(directory.path(), 50);
+    assert_eq!(offered(&mut source).await, "test");
+    assert!(silent(&mut source).await, "the same content is not offered twice");
+    fs::write(directory.path().join("bundle.yaml"), named("changed")).unwrap();
+    assert_eq!(offered(&mut source).await, "changed");
+    // Written again with the same content: another listing, no news.
+    fs::write(directory.path().join("bundle.yaml"), named("changed")).unwrap();
+    assert!(silent(&mut source).await);
+}
+
+#[tokio::test]
+async fn p02_a_refusal_names_bundle_revision_code_and_places() {
+    let directory = directory(&with(&[("bundle.yaml", "format: tollgate/v1\nname: test\nextra: 1\n")]));
+    let mut source = source(directory.path(), 50);
+    let refused = next(&mut source).await.unwrap_err();
+    assert_eq!(refused.code.as_str(), "bundle_invalid");
+    assert_eq!(refused.bundle.unwrap().as_str(), "test");
+    assert_eq!(refused.revision.as_str().len(), 64);
+    let [finding] = refused.findings.as_slice() else { panic!("{:?}", refused.findings) };
+    assert_eq!((finding.code.as_str(), finding.path.as_str(), finding.line), ("TG0202", "bundle.yaml", 3));
+    assert!(silent(&mut source).await, "a refusal is offered once");
+    write(directory.path(), &files());
+    assert_eq!(offered(&mut source).await, "test");
+}
+
+#[tokio::test]
+async fn a_directory_that_is_missing_empty_or_gone_is_refused_with_its_own_code() {
+    let parent = tempfile::tempdir().unwrap();
+    let root = parent.path().join("bundle");
+    let mut source = source(&root, 50);
+    assert_eq!(offered(&mut source).await, "source_missing");
+    assert!(silent(&mut source).await);
+    fs::create_dir(&root).unwrap();
+    assert_eq!(offered(&mut source).await, "source_empty");
+    write(&root, &files());
+    assert_eq!(offered(&mut source).await, "test");
+    fs::remove_dir_all(&root).unwrap();
+    assert_eq!(offered(&mut source).await, "source_missing");
+    fs::write(&root, "a file").unwrap();
+    assert_eq!(offered(&mut source).await, "source_unreadable");
+}
+
+#[tokio::test]
+async fn a_tree_that_is_still_being_written_does_not_count() {
+    let directory = directory(&files());
+    let mut source = source(directory.path(), 400);
+    for step in 0..8 {
+        fs::write(directory.path().join("bundle.yaml"), named(&format!("step-{step}"))).unwrap();
+        assert!(timeout(Duration::from_millis(100), source.next()).await.is_err(), "nothing counts before it has settled");
+    }
+    assert_eq!(offered(&mut source).await, "step-7");
+}
+
+#[tokio::test]
+async fn a_swap_of_a_config_map_counts_at_once_and_is_read_whole() {
+    let volume = tempfile::tempdir().unwrap();
+    swap(volume.path(), "v1", &files());
+    // So long that only the swap itself can explain an answer.
+    let mut source = source(volume.path(), 3_600_000);
+    assert_eq!(offered(&mut source).await, "test");
+    swap(volume.path(), "v2", &with(&[("bundle.yaml", &named("second"))]));
+    fs::remove_dir_all(volume.path().join("..v1")).unwrap();
+    assert_eq!(offered(&mut source).await, "second");
+    assert!(silent(&mut source).await);
+    // A swap back is a change like any other; the same content again is none.
+    swap(volume.path(), "v3", &files());
+    assert_eq!(offered(&mut source).await, "test");
+    swap(volume.path(), "v4", &files());
+    assert!(silent(&mut source).await);
+}
+
+#[tokio::test]
+async fn a_tree_that_agrees_with_its_manifest_counts_at_once() {
+    let mut files = files();
+    files.insert("manifest.sha256".to_owned(), manifest(&files));
+    let directory = directory(&files);
+    assert_eq!(offered(&mut source(directory.path(), 3_600_000)).await, "test");
+}
+
+#[tokio::test]
+async fn a_half_copied_tree_waits_for_the_rest() {
+    let mut whole = files();
+    whole.insert("manifest.sha256".to_owned(), manifest(&whole));
+    let mut half = whole.clone();
+    let late = half.remove("hooks/main/main.cedar").unwrap();
+    let directory = directory(&half);
+    let mut source = source(directory.path(), 1_000);
+    assert!(silent(&mut source).await);
+    fs::write(directory.path().join("hooks/main/main.cedar"), &late[..10]).unwrap();
+    assert!(silent(&mut source).await);
+    fs::write(directory.path().join("hooks/main/main.cedar"), &late).unwrap();
+    assert_eq!(offered(&mut source).await, "test");
+}
+
+#[tokio::test]
+async fn a_tree_that_never_agrees_with_its_manifest_is_refused_as_incomplete() {
+    let mut files = files();
+    files.insert("manifest.sha256".to_owned(), manifest(&files));
+    files.remove("tools.yaml");
+    let directory = directory(&files);
+    let refused = next(&mut source(directory.path(), 20)).await.unwrap_err();
+    assert_eq!(refused.code.as_str(), "bundle_incomplete");
+    assert_eq!(refused.findings[0].code, "TG0109");
+}
+
+#[tokio::test]
+async fn a_candidate_survives_a_call_that_is_dropped() {
+    let directory = directory(&files());
+    let mut source = source(directory.path(), 30);
+    let mut drops = 0;
+    let candidate = loop {
+        match timeout(Duration::from_millis(3), source.next()).await {
+            Ok(candidate) => break candidate,
+            Err(_) => drops += 1,
+        }
+        assert!(drops < 10_000, "the candidate was lost");
+    };
+    assert_eq!(candidate.unwrap().name.as_str(), "test");
+    assert!(drops > 0);
+}
+
+#[tokio::test]
+async fn a_link_to_the_directory_may_be_swapped() {
+    let (one, two) = (directory(&files()), directory(&with(&[("bundle.yaml", &named("second"))])));
+    let parent = tempfile::tempdir().unwrap();
+    let link = parent.path().join("current");
+    symlink(one.path(), &link).unwrap();
+    let mut source = source(&link, 50);
+    assert_eq!(offered(&mut source).await, "test");
+    symlink(two.path(), parent.path().join("next")).unwrap();
+    fs::rename(parent.path().join("next"), &link).unwrap();
+    assert_eq!(offered(&mut source).await, "second");
+    fs::write(two.path().join("bundle.yaml"), named("third")).unwrap();
+    assert_eq!(offered(&mut source).await, "third");
+}
