@@ -194,10 +194,10 @@ fn of_hook(entry: &HookEvaluation) -> String {
     if let Some(code) = &entry.code {
         write!(text, " {code}").unwrap();
     }
-    for (what, policies) in [("by", &entry.evidence.determining), ("erring:", &entry.evidence.erroring)] {
+    for (what, policies) in [(" by", &entry.evidence.determining), ("; erring", &entry.evidence.erroring)] {
         if !policies.is_empty() {
             let names: Vec<_> = policies.iter().map(PolicyId::as_str).collect();
-            write!(text, " {what} {}", names.join(", ")).unwrap();
+            write!(text, "{what} {}", names.join(", ")).unwrap();
         }
     }
     if entry.enforcement == Enforcement::Shadow {

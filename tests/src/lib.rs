@@ -4,4 +4,10 @@
 pub mod bench;
 pub mod calls;
 pub mod documents;
+pub mod journal_file;
+pub mod program;
 pub mod review;
+pub mod sidecar;
+pub mod tmpfs;
+pub mod trees;
+pub mod wire;

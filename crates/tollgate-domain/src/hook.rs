@@ -89,7 +89,7 @@ pub struct Notice {
     pub tool_call: ToolCallId,
     /// The attempt.
     pub invocation: InvocationId,
-    /// The attempt's number; 0 where the invocation was refused before it was recorded.
+    /// The attempt's number; for a refusal, which is noticed before it is recorded, a lower bound.
     pub attempt: u32,
     /// The context of the call, as recorded.
     pub context: crate::fact::CallRecord,

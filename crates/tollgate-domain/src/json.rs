@@ -6,6 +6,9 @@ use json_event_parser::{JsonEvent, JsonSyntaxError, SliceJsonParser};
 
 use crate::limits::ARGUMENTS_MAX_DEPTH;
 
+/// Skipped by some parsers, our own among them, and refused by others.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// A JSON value that keeps the text of its numbers, so that no digit is lost before it is judged.
 ///
 /// `Debug` shows nothing and there is no `Serialize`: it holds argument values.
@@ -62,6 +65,9 @@ enum Open {
 impl Json {
     /// Parses one value under the rules of I-JSON (RFC 7493).
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, InvalidJson> {
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            return Err(InvalidJson::Malformed);
+        }
         let mut parser = SliceJsonParser::new(bytes);
         let mut open: Vec<Open> = Vec::new();
         let mut done = None;

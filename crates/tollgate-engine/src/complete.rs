@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tollgate_domain::{
     AppendError, CallRecord, Code, Decision, Entry, FailureKind, History, InvocationId, InvocationKey, InvocationRecord,
-    InvocationState, Notice, NoticeRecord, NoticeResult, Outcome, Reported, RunKey, Terminal, Unavailable,
+    InvocationState, Notice, NoticeRecord, NoticeResult, Outcome, Reported, Rights, RunKey, Terminal, Unavailable,
 };
 
 use crate::{
@@ -31,12 +31,16 @@ pub struct Completion {
 impl Engine {
     pub(crate) async fn record_outcome(
         self: Arc<Self>,
+        rights: Rights,
         run: RunKey,
         invocation: InvocationId,
         reported: Reported,
         timeout: Duration,
     ) -> Result<Completion, CompleteError> {
         let record = self.invocation_within(&run, &invocation, timeout).await?;
+        if !rights.cover_agent(&record.started.call.subject.agent.id) {
+            return Err(CompleteError::NotFound);
+        }
         if let Some(ended) = ended(&record)? {
             return Ok(ended);
         }
@@ -82,9 +86,12 @@ impl Engine {
                 ended(&record)?.ok_or(CompleteError::Internal)
             }
             Ok(Err(AppendError::Unavailable(Unavailable { cause, .. }))) => Err(JournalProblem::Unavailable(cause).into()),
-            Err(_) if timeout <= self.options.journal_max_wait => Err(JournalProblem::DeadlinePassed.into()),
-            Err(_) => Err(JournalProblem::TooSlow.into()),
+            Err(_) => Err(self.no_answer_within(timeout).into()),
         }
+    }
+
+    fn no_answer_within(&self, timeout: Duration) -> JournalProblem {
+        if timeout <= self.options.journal_max_wait { JournalProblem::DeadlinePassed } else { JournalProblem::TooSlow }
     }
 
     async fn invocation_within(
@@ -97,7 +104,7 @@ impl Engine {
         match tokio::time::timeout(wait, self.store.invocation(run, invocation)).await {
             Ok(Ok(found)) => found.ok_or(CompleteError::NotFound),
             Ok(Err(Unavailable { cause, .. })) => Err(JournalProblem::Unavailable(cause).into()),
-            Err(_) => Err(JournalProblem::TooSlow.into()),
+            Err(_) => Err(self.no_answer_within(timeout).into()),
         }
     }
 }

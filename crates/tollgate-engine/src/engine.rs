@@ -155,7 +155,7 @@ impl Engine {
         if self.stop.is_cancelled() {
             return Err(CompleteError::ShuttingDown);
         }
-        let completing = Arc::clone(self).record_outcome(run, invocation, reported, timeout);
+        let completing = Arc::clone(self).record_outcome(rights.clone(), run, invocation, reported, timeout);
         self.tasks.spawn(completing).await.unwrap_or(Err(CompleteError::Internal))
     }
 

@@ -12,6 +12,7 @@ use crate::{
     engine::Engine,
     error::{EvaluateError, JournalProblem},
     flight::{Entrance, Flight},
+    settle::Unsettled,
 };
 
 /// How judging ended where another sidecar committed the same invocation first.
@@ -68,7 +69,7 @@ impl Engine {
         let resolved = received
             .resolve(generation, lookup.attempts.saturating_add(1))
             .map_err(|error| EvaluateError::Invalid { field: "tool.provider_id", problem: error.to_string() })?;
-        match self.judge_resolved(resolved, cut).await {
+        match self.judge_resolved(resolved, flight.clone(), cut).await {
             Ok(recorded) => {
                 if let Some(flight) = &flight {
                     flight.remember(told_message(&recorded));
@@ -86,12 +87,12 @@ impl Engine {
     }
 
     /// Waits for an identical call in flight, so that one invocation is judged once.
-    async fn take_off(&self, received: &Received, cut: &Cut) -> Result<(Option<Flight>, Comparison), EvaluateError> {
+    async fn take_off(&self, received: &Received, cut: &Cut) -> Result<(Option<Arc<Flight>>, Comparison), EvaluateError> {
         let key = (received.call().run.clone(), received.ids().invocation.clone());
         let fingerprint = self.key.fingerprint(received.call(), received.record());
         loop {
             match self.flights.enter(key.clone(), fingerprint) {
-                Entrance::First(flight, comparison) => return Ok((Some(flight), comparison)),
+                Entrance::First(flight, comparison) => return Ok((Some(Arc::new(flight)), comparison)),
                 Entrance::Different => return Err(EvaluateError::InvocationReused(key.1)),
                 Entrance::Wait(landed) => tokio::select! {
                     () = landed.cancelled() => {}
@@ -106,33 +107,39 @@ impl Engine {
         self.bounded(cut, self.store.lookup(&received.call().run, &ids.tool_call, &ids.invocation)).await
     }
 
-    async fn judge_resolved(self: &Arc<Self>, mut resolved: Resolved, cut: &Cut) -> Result<Recorded, Lost> {
+    async fn judge_resolved(
+        self: &Arc<Self>,
+        mut resolved: Resolved,
+        flight: Option<Arc<Flight>>,
+        cut: &Cut,
+    ) -> Result<Recorded, Lost> {
+        let invocation = resolved.ids().invocation.clone();
+        let unsettled = Unsettled { run: resolved.call().run.clone(), invocation, flight };
         if is_remote(&resolved) {
             // A remote hook may act on being asked, so that the attempt must be on record before.
             let StartedAlone(entry) = resolved.start_alone(&self.options.rules.sidecar);
-            self.append_started(entry, &resolved, cut).await?;
+            self.append_started(entry, &unsettled, cut).await?;
         }
         let judgement = self.run_chain(&resolved, cut).await;
         let judged = resolved.judge(judgement, &self.options.rules);
         let notices = self.notice_refusal(&judged).await;
-        self.record_judged(judged.noticed(notices), cut).await
+        self.record_judged(judged.noticed(notices), unsettled, cut).await
     }
 
-    async fn append_started(self: &Arc<Self>, entry: Entry, resolved: &Resolved, cut: &Cut) -> Result<(), Lost> {
+    async fn append_started(self: &Arc<Self>, entry: Entry, unsettled: &Unsettled, cut: &Cut) -> Result<(), Lost> {
         let store = Arc::clone(&self.store);
         let mut appending: Pin<Box<_>> = Box::pin(async move { store.append(entry).await });
         let wait = cut.remaining(self.options.journal_max_wait);
         let ended = tokio::select! {
+            biased;
             ended = tokio::time::timeout(wait, &mut appending) => ended.ok(),
             () = cut.cancel.cancelled() => None,
         };
-        let run = resolved.call().run.clone();
-        let invocation = resolved.ids().invocation.clone();
         match ended {
             Some(Ok(_)) => Ok(()),
-            Some(Err(error)) => Err(self.lose(&error, false, run, invocation)),
+            Some(Err(error)) => Err(self.lose(&error, false, unsettled.clone())),
             None => {
-                self.settle_after(async move { drop(appending.await) }, run, invocation);
+                self.settle_after(async move { drop(appending.await) }, unsettled.clone());
                 Err(too_late(cut))
             }
         }
@@ -140,37 +147,36 @@ impl Engine {
 
     /// Makes the decision durable within the caller's patience. A decision that lands later is closed,
     /// since its caller was told that there is none.
-    async fn record_judged(self: &Arc<Self>, judged: Judged, cut: &Cut) -> Result<Recorded, Lost> {
-        let run = judged.resolved().call().run.clone();
-        let invocation = judged.resolved().ids().invocation.clone();
-        // The facts of a call that was cut are written on time of their own.
-        let already_cut = judged.trace().is_cancelled();
+    async fn record_judged(self: &Arc<Self>, judged: Judged, unsettled: Unsettled, cut: &Cut) -> Result<Recorded, Lost> {
+        // A refusal whose caller no longer waits is written on time of its own.
+        let already_cut = judged.refused_outcome().is_some() && cut.is_made();
         let started = judged.resolved().is_started();
         let wait = if already_cut { self.options.cancelled_record_wait } else { cut.remaining(self.options.journal_max_wait) };
         let store = Arc::clone(&self.store);
         let mut recording: Pin<Box<_>> = Box::pin(async move { record(&*store, judged).await });
         let ended = tokio::select! {
+            biased;
             ended = tokio::time::timeout(wait, &mut recording) => ended.ok(),
             () = cut.cancel.cancelled(), if !already_cut => None,
         };
         match ended {
             Some(Ok(recorded)) => Ok(recorded),
-            Some(Err(error)) => Err(self.lose(&error, started, run, invocation)),
+            Some(Err(error)) => Err(self.lose(&error, started, unsettled)),
             None => {
-                self.settle_after(async move { drop(recording.await) }, run, invocation);
+                self.settle_after(async move { drop(recording.await) }, unsettled);
                 Err(too_late(cut))
             }
         }
     }
 
     /// `on_record`: whether the invocation's Started fact is durable already, and must not stay alone.
-    fn lose(self: &Arc<Self>, error: &AppendError, on_record: bool, run: RunKey, invocation: InvocationId) -> Lost {
+    fn lose(self: &Arc<Self>, error: &AppendError, on_record: bool, unsettled: Unsettled) -> Lost {
         match error {
             AppendError::Conflict(Conflict::InvocationExists | Conflict::Transition(_)) => Lost::Race,
             AppendError::Conflict(Conflict::OtherTool) => Lost::Error(other_tool()),
             AppendError::Unavailable(Unavailable { cause, may_have_landed }) => {
                 if *may_have_landed || on_record {
-                    self.settle_after(std::future::ready(()), run, invocation);
+                    self.settle_after(std::future::ready(()), unsettled);
                 }
                 Lost::Error(JournalProblem::Unavailable(*cause).into())
             }

@@ -247,9 +247,14 @@ impl Engine {
     /// Drops a generation once no call holds it, and never on a thread that answers calls: dropping
     /// ten thousand policies takes tens of milliseconds.
     fn retire(self: &Arc<Self>, old: Arc<Generation>) {
+        let engine = Arc::clone(self);
         self.tasks.spawn(async move {
             while Arc::strong_count(&old) > 1 {
-                tokio::time::sleep(RETIRED_POLL).await;
+                tokio::select! {
+                    () = tokio::time::sleep(RETIRED_POLL) => {}
+                    // A reader of the status may hold it for longer than the sidecar serves.
+                    () = engine.stop.cancelled() => return,
+                }
             }
             // The thread ends by itself; nobody waits for it.
             drop(tokio::task::spawn_blocking(move || drop(old)));

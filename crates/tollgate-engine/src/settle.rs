@@ -8,30 +8,35 @@ use tollgate_domain::{
     Timestamp, codes,
 };
 
-use crate::engine::Engine;
+use crate::{engine::Engine, flight::Flight};
+
+/// An invocation whose caller was told that there is no decision.
+#[derive(Clone, Debug)]
+pub(crate) struct Unsettled {
+    pub(crate) run: RunKey,
+    pub(crate) invocation: InvocationId,
+    /// Held until it is settled, so that nobody is given a decision under the same id that would
+    /// then be taken for the one to close.
+    pub(crate) flight: Option<Arc<Flight>>,
+}
 
 /// How long to wait between attempts while the journal says that it serves but refuses.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// Once `landing` has ended, closes the invocation if it is on record and open.
-    pub(crate) fn settle_after(
-        self: &Arc<Self>,
-        landing: impl Future<Output = ()> + Send + 'static,
-        run: RunKey,
-        invocation: InvocationId,
-    ) {
+    pub(crate) fn settle_after(self: &Arc<Self>, landing: impl Future<Output = ()> + Send + 'static, unsettled: Unsettled) {
         let engine = Arc::clone(self);
         self.tasks.spawn(async move {
             tokio::select! {
                 // A journal that does not heal before the end: what landed stays open in the record.
                 () = engine.abandon.cancelled() => {}
-                () = async { landing.await; engine.settle(&run, &invocation).await } => {}
+                () = async { landing.await; engine.settle(&unsettled).await } => {}
             }
         });
     }
 
-    async fn settle(&self, run: &RunKey, invocation: &InvocationId) {
+    async fn settle(&self, Unsettled { run, invocation, .. }: &Unsettled) {
         loop {
             let health = self.store.health();
             if matches!(health, StoreHealth::Failing(_)) {
@@ -41,6 +46,8 @@ impl Engine {
             match self.store.invocation(run, invocation).await {
                 Ok(None) => return,
                 Ok(Some(record)) if record.state.is_terminal() => return,
+                // Another sidecar was first with this id, and its caller has its answer.
+                Ok(Some(record)) if record.started.sidecar != self.options.rules.sidecar => return,
                 Ok(Some(record)) => {
                     let entry = self.cancelled_entry(run.clone(), &record, &codes::JOURNAL_UNAVAILABLE);
                     match self.store.append(entry).await {

@@ -153,6 +153,31 @@ fn datetime(at: Timestamp) -> Option<Value> {
 mod tests {
     use super::*;
 
+    fn paths(known: &[(&str, Known)], prefix: &str, found: &mut Vec<String>) {
+        for (name, known) in known {
+            found.push(format!("{prefix}{name}"));
+            if let Known::Group(known, _) = known {
+                paths(known, &format!("{prefix}{name}."), found);
+            }
+        }
+    }
+
+    #[test]
+    fn the_reference_lists_every_fact_in_this_order() {
+        let text = include_str!("../../../docs/reference/cedar-mapping.md");
+        let table = text.split("\n## ").find(|section| section.starts_with("Context")).unwrap();
+        let mut documented = Vec::new();
+        for row in table.lines().filter(|line| line.starts_with("| `")) {
+            for name in row.split('|').nth(1).unwrap().split(',').map(|name| name.trim().trim_matches('`')) {
+                documented.push(name.strip_prefix('.').map_or_else(|| name.to_owned(), |rest| format!("runtime.{rest}")));
+            }
+        }
+        let mut known = Vec::new();
+        paths(FACTS, "", &mut known);
+        paths(ARGUMENTS, "", &mut known);
+        assert_eq!(documented, known);
+    }
+
     #[test]
     fn a_time_is_the_datetime_of_its_milliseconds() {
         for (millis, text) in [

@@ -12,10 +12,13 @@ pub const FILE_MAX_BYTES: u64 = 4 * 1_048_576;
 pub const ENTITIES_MAX_BYTES: u64 = 32 * 1_048_576;
 /// Largest tree, in bytes of all its files.
 pub const TREE_MAX_BYTES: u64 = 64 * 1_048_576;
-/// Longest policy, in bytes: a bound on the depth of operator chains, which count in no brackets.
+/// Longest policy, in bytes.
 pub const POLICY_MAX_BYTES: usize = 10_000;
 /// Deepest nesting of brackets in Cedar text: Cedar's parser has no guard of its own.
 pub const NESTING_MAX_DEPTH: usize = 64;
+/// Deepest nesting of operators in a policy's condition, chains of `||` included, so that every policy
+/// evaluates on 8 MiB of stack: one that exhausts it errs, and fails its hook, at each call.
+pub const EXPRESSION_MAX_DEPTH: usize = 100;
 /// Most policies of one hook.
 pub const POLICIES_MAX_COUNT: usize = 20_000;
 /// Longest policy id and longest code, in bytes.

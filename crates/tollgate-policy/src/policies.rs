@@ -10,7 +10,7 @@ use crate::{
     cedar_text::{self, Statement},
     codes::FindingCode,
     diagnostic::{Findings, SourceText},
-    limits::{NESTING_MAX_DEPTH, POLICIES_MAX_COUNT, POLICY_ID_MAX_BYTES, POLICY_MAX_BYTES},
+    limits::{EXPRESSION_MAX_DEPTH, NESTING_MAX_DEPTH, POLICIES_MAX_COUNT, POLICY_ID_MAX_BYTES, POLICY_MAX_BYTES},
     names,
     schema::CompiledSchema,
     yaml::nearest,
@@ -94,6 +94,12 @@ impl Reading<'_> {
                 return;
             }
         };
+        if policy.to_json().is_ok_and(|json| depth(&json) > 2 * EXPRESSION_MAX_DEPTH) {
+            let message = format!("operators are nested deeper than {EXPRESSION_MAX_DEPTH} levels");
+            let hint = "a chain of operators nests, too: use a set, as in `[…].contains(…)`, or split the policy";
+            self.findings.at(FindingCode::NestedTooDeep, source, head, message).hint(hint);
+            return;
+        }
         self.unknown_annotations(source, statement, &policy);
         let id = self.id(source, statement, &policy);
         let speech = self.speech(source, statement, &policy);
@@ -200,6 +206,15 @@ impl Reading<'_> {
         } else {
             self.findings.about(code, "", error.message);
         }
+    }
+}
+
+/// How deeply JSON nests. In Cedar's JSON form of a policy, every operator takes two levels.
+fn depth(json: &serde_json::Value) -> usize {
+    match json {
+        serde_json::Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        serde_json::Value::Array(items) => items.iter().map(depth).max().unwrap_or_default(),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) | serde_json::Value::String(_) => 0,
     }
 }
 

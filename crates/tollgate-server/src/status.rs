@@ -11,6 +11,9 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 use crate::wire::inbound::InvalidField;
 
+#[cfg(test)]
+mod tests;
+
 /// The domain of every `ErrorInfo`.
 const ERROR_DOMAIN: &str = "tollgate.dev";
 

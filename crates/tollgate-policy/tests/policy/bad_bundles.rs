@@ -211,6 +211,7 @@ fn limits_of_trees_hold_on_both_sides() {
 #[test]
 fn limits_of_policies_hold_on_both_sides() {
     let sized = |bytes: usize| {
+        // Nesting is not at issue: one long text.
         let (head, tail) = ("@id(\"x\") permit (principal, action, resource) when { \"", "\" == \"\" };");
         format!("{head}{}{tail}", "a".repeat(bytes - head.len() - tail.len()))
     };
@@ -226,21 +227,24 @@ fn limits_of_policies_hold_on_both_sides() {
 }
 
 #[test]
-fn a_chain_of_operators_that_exhausts_the_stack_fails_closed() {
-    let mut condition = String::from("principal.tier > 0");
-    while condition.len() < limits::POLICY_MAX_BYTES - 80 {
-        condition.push_str("||1>2");
-    }
-    let policy = format!("@id(\"x\") permit (principal, action, resource) when {{ {condition} }};");
-    let harness = crate::harness::hook(&policy);
-    let on_stack_of = |mebibytes: usize| {
-        let ask = || harness.verdict(&crate::harness::call("fs.read"));
-        std::thread::scope(|scope| {
-            std::thread::Builder::new().stack_size(mebibytes << 20).spawn_scoped(scope, ask).unwrap().join().unwrap()
-        })
+fn a_chain_of_operators_is_bounded_so_that_it_evaluates_on_8_mebibytes_of_stack() {
+    let chain = |terms: usize| {
+        format!(
+            "@id(\"x\") permit (principal, action, resource) when {{ principal.tier > 5{} || true }};",
+            " || 1 > 2".repeat(terms)
+        )
     };
-    assert_eq!(on_stack_of(1), "failed policy_error");
-    assert_eq!(on_stack_of(64), "allowed");
+    let longest =
+        (1..limits::EXPRESSION_MAX_DEPTH).rev().find(|terms| report(&[("hooks/main/main.cedar", &chain(*terms))]).is_clean());
+    let longest = longest.unwrap();
+    assert!(longest > limits::EXPRESSION_MAX_DEPTH - 10);
+    assert_eq!(codes(&report(&[("hooks/main/main.cedar", &chain(longest + 1))])), ["TG0503"]);
+    let harness = crate::harness::hook(&chain(longest));
+    let ask = || harness.verdict(&crate::harness::call("fs.read"));
+    let verdict = std::thread::scope(|scope| {
+        std::thread::Builder::new().stack_size(8 << 20).spawn_scoped(scope, ask).unwrap().join().unwrap()
+    });
+    assert_eq!(verdict, "allowed");
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod arguments;
 mod bad_bundles;
+mod docs;
+mod equality;
 mod harness;
 mod sample;
 mod source;

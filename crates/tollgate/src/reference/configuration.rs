@@ -36,7 +36,7 @@ impl Key {
 #[test]
 fn the_page_of_the_configuration_is_fresh() {
     let mut page = OPENING.to_owned();
-    write!(page, "\n```yaml\n{}```\n\n", EXAMPLE).unwrap();
+    write!(page, "\n```yaml\n{EXAMPLE}```\n\n").unwrap();
     page.push_str("## Keys\n\n| key | flag | variable | default | unit | meaning |\n|---|---|---|---|---|---|\n");
     let flags = flags();
     for key in scalar_keys() {

@@ -1,0 +1,8 @@
+//! The whole product: the real program, asked over real gRPC, and looked at from outside.
+//!
+//! Each test starts a sidecar of its own in a directory of its own, and waits for what it expects
+//! instead of sleeping.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod metrics;
+mod secrets;
