@@ -309,7 +309,7 @@ impl Drop for Sidecar {
             && let Some(setup) = &self.setup
         {
             let log = fs::read_to_string(setup.directory().join("log")).unwrap_or_default();
-            let end: Vec<_> = log.lines().rev().take(40).collect();
+            let end: Vec<String> = log.lines().rev().take(20).map(|line| line.chars().take(300).collect()).collect();
             eprintln!("the end of the sidecar's log:\n{}", end.into_iter().rev().collect::<Vec<_>>().join("\n"));
         }
     }

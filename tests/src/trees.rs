@@ -42,14 +42,14 @@ const PAY_SCHEMA: &str = "namespace Tollgate {
 
 const PAY_POLICIES: &str = r#"@id("exact")
 @code("exact_count")
-forbid (principal, action, resource) when { context.input.count == 9007199254740993 };
+forbid (principal, action == Tollgate::Action::"pay/send", resource) when { context.input.count == 9007199254740993 };
 
 @id("overflow")
-forbid (principal, action, resource) when { context.input.count + 1 < 0 };
+forbid (principal, action == Tollgate::Action::"pay/send", resource) when { context.input.count + 1 < 0 };
 
 @id("forbidden-note")
 @code("forbidden_note")
-forbid (principal, action, resource) when { context.input has note && context.input.note == "forbidden" };
+forbid (principal, action == Tollgate::Action::"pay/send", resource) when { context.input has note && context.input.note == "forbidden" };
 "#;
 
 /// A bundle with two hooks: `desk` permits everything but `desk.write`, and `pay` looks at the arguments

@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc};
 
 use tollgate_domain::{
     AppendError, Call, Comparison, Conflict, Entry, InvocationId, Judged, Locality, Lookup, Recalled, Received, Recorded,
-    Resolution, Resolved, Rights, RunKey, StartedAlone, Unavailable, recall, record,
+    Resolution, Resolved, Rights, StartedAlone, Unavailable, recall, record,
 };
 
 use crate::{
@@ -114,7 +114,7 @@ impl Engine {
         cut: &Cut,
     ) -> Result<Recorded, Lost> {
         let invocation = resolved.ids().invocation.clone();
-        let unsettled = Unsettled { run: resolved.call().run.clone(), invocation, flight };
+        let unsettled = Unsettled { run: resolved.call().run.clone(), invocation, _flight: flight };
         if is_remote(&resolved) {
             // A remote hook may act on being asked, so that the attempt must be on record before.
             let StartedAlone(entry) = resolved.start_alone(&self.options.rules.sidecar);

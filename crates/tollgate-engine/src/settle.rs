@@ -17,7 +17,7 @@ pub(crate) struct Unsettled {
     pub(crate) invocation: InvocationId,
     /// Held until it is settled, so that nobody is given a decision under the same id that would
     /// then be taken for the one to close.
-    pub(crate) flight: Option<Arc<Flight>>,
+    pub(crate) _flight: Option<Arc<Flight>>,
 }
 
 /// How long to wait between attempts while the journal says that it serves but refuses.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use serde::Serialize;
 use tollgate_domain::{BundleName, Finding};
 
-use crate::codes::FindingCode;
+use crate::{codes::FindingCode, limits::FINDINGS_MAX_COUNT};
 
 /// How much a finding matters. Any finding refuses the bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -78,6 +78,9 @@ pub struct Report {
     /// What the bundle holds; absent where there are findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+    /// How many findings there are beyond these.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted: usize,
     #[serde(skip)]
     sources: BTreeMap<String, Arc<str>>,
 }
@@ -122,6 +125,9 @@ pub(crate) struct SourceText {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     found: Vec<Diagnostic>,
+    /// The last one that there was no room for.
+    omitted: Option<Diagnostic>,
+    count: usize,
     sources: BTreeMap<String, Arc<str>>,
 }
 
@@ -135,7 +141,9 @@ impl Findings {
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         self.sources.entry(source.path.to_string()).or_insert_with(|| Arc::clone(&source.text));
-        self.push(code, &source.path, span(&source.text, range), message.into())
+        // Places cost a walk through the text: none for findings that nobody will see.
+        let span = if self.is_full() { Span::default() } else { span(&source.text, range) };
+        self.push(code, &source.path, span, message.into())
     }
 
     /// A finding about a file as a whole.
@@ -143,21 +151,29 @@ impl Findings {
         self.push(code, file, Span::default(), message.into())
     }
 
+    /// How many there are, told or not.
     pub(crate) fn len(&self) -> usize {
-        self.found.len()
+        self.count
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() >= FINDINGS_MAX_COUNT
     }
 
     pub(crate) fn into_report(mut self, bundle: Option<BundleName>, summary: Summary) -> Report {
         self.found.sort_by(|a, b| (&a.file, a.span.start, a.code, &a.message).cmp(&(&b.file, b.span.start, b.code, &b.message)));
+        let omitted = self.count - self.found.len();
         self.found.dedup();
         let summary = self.found.is_empty().then_some(summary);
-        Report { bundle, findings: self.found, summary, sources: self.sources }
+        Report { bundle, findings: self.found, summary, omitted, sources: self.sources }
     }
 
     fn push(&mut self, code: FindingCode, file: &str, span: Span, message: String) -> &mut Diagnostic {
         let warning = matches!(code, FindingCode::SchemaWarning | FindingCode::PolicyWarning);
         let severity = if warning { Severity::Warning } else { Severity::Error };
-        self.found.push_mut(Diagnostic { code, severity, file: file.to_owned(), span, message, hint: None })
+        let found = Diagnostic { code, severity, file: file.to_owned(), span, message, hint: None };
+        self.count += 1;
+        if self.is_full() { self.omitted.insert(found) } else { self.found.push_mut(found) }
     }
 }
 
@@ -166,6 +182,11 @@ impl Diagnostic {
     pub(crate) fn hint(&mut self, hint: impl Into<String>) {
         self.hint = Some(hint.into());
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 fn span(text: &str, range: Range<usize>) -> Span {

@@ -55,3 +55,34 @@ impl PolicyIndex {
         opinion
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cedar_policy::Context;
+
+    use super::*;
+    use crate::names;
+
+    /// However the policies are spread over sets, the opinion is that of one set.
+    #[test]
+    fn an_opinion_does_not_depend_on_how_policies_are_arranged() {
+        let texts = [
+            "permit (principal, action, resource);",
+            "forbid (principal, action, resource) when { principal.absent };",
+            "forbid (principal, action, resource) when { context has no };",
+            "permit (principal, action, resource) when { context has no };",
+            "forbid (principal, action, resource);",
+            "permit (principal, action, resource) when { 1 == 1 };",
+        ];
+        let parse = |index: usize| Policy::parse(Some(names::policy(&format!("p{index}"))), texts[index]).unwrap();
+        let request = Request::new(names::agent("a"), names::action("x"), names::tool("t"), Context::empty(), None).unwrap();
+        let (authorizer, entities) = (Authorizer::new(), Entities::empty());
+        for chosen in 0_usize..1 << texts.len() {
+            let indexes = || (0..texts.len()).filter(|index| chosen >> index & 1 == 1);
+            let whole = PolicyIndex::new(indexes().map(parse)).unwrap();
+            let spread = PolicyIndex { sets: indexes().map(|index| PolicySet::from_policies([parse(index)]).unwrap()).collect() };
+            let opinion = |index: &PolicyIndex| index.evaluate(&authorizer, &request, &entities);
+            assert_eq!(opinion(&spread), opinion(&whole), "{chosen:b}");
+        }
+    }
+}

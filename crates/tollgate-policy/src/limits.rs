@@ -25,6 +25,8 @@ pub const POLICIES_MAX_COUNT: usize = 20_000;
 pub const POLICY_ID_MAX_BYTES: usize = tollgate_domain::limits::CODE_MAX_BYTES;
 /// Most labels of a tool.
 pub const LABELS_MAX_COUNT: usize = 64;
+/// Most findings of one report; more are counted and not told.
+pub const FINDINGS_MAX_COUNT: usize = 1_000;
 /// Stack of the thread that parses and validates, in bytes.
 pub const COMPILE_STACK_BYTES: usize = 64 * 1_048_576;
 

@@ -14,6 +14,11 @@ impl Report {
             out.push_str(&renderer.render(&[self.group(finding)]));
             out.push_str("\n\n");
         }
+        if self.omitted > 0 {
+            out.push_str("and ");
+            out.push_str(&self.omitted.to_string());
+            out.push_str(" more findings\n\n");
+        }
         out
     }
 

@@ -4,5 +4,9 @@
 //! instead of sleeping.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod bundles;
+mod disk;
+mod kill;
 mod metrics;
 mod secrets;
+mod swap;

@@ -263,3 +263,21 @@ fn every_code_has_a_title_and_is_unique() {
     assert_eq!(unique.len(), FindingCode::ALL.len());
     assert!(FindingCode::ALL.iter().all(|code| !code.title().is_empty()));
 }
+
+#[test]
+fn a_report_tells_the_first_thousand_findings_and_counts_the_rest() {
+    let report = report(&[("hooks/main/main.cedar", &"permit (principal, action, resource);\n".repeat(1_200))]);
+    assert_eq!((report.findings.len(), report.omitted), (limits::FINDINGS_MAX_COUNT, 200));
+    assert!(report.render(false).ends_with("and 200 more findings\n\n"));
+}
+
+#[test]
+fn a_catalogue_of_ten_thousand_tools_is_no_trouble() {
+    let tools = (0..10_000)
+        .map(|index| format!("  t{index}: {{ provider: p, effect: read, labels: [a, b] }}\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    let report = report(&[("tools.yaml", &format!("providers: {{ p: {{}} }}\ntools:\n{tools}"))]);
+    assert!(report.is_clean(), "{}", report.render(false));
+    assert_eq!(report.summary.unwrap().tools, 10_000);
+}

@@ -40,7 +40,8 @@ fn named(name: &str) -> String {
 }
 
 fn manifest(files: &std::collections::BTreeMap<String, String>) -> String {
-    files.iter().map(|(path, text)| format!("{}  ./{path}\n", hex::encode(Sha256::digest(text)))).collect()
+    let lines = files.iter().map(|(path, text)| format!("{}  ./{path}\n", hex::encode(Sha256::digest(text))));
+    lines.collect::<Vec<_>>().concat()
 }
 
 /// A volume as the kubelet writes it: a directory per version, and one link that is swapped.
@@ -104,7 +105,7 @@ async fn a_directory_that_is_missing_empty_or_gone_is_refused_with_its_own_code(
 #[tokio::test]
 async fn a_tree_that_is_still_being_written_does_not_count() {
     let directory = directory(&files());
-    let mut source = source(directory.path(), 400);
+    let mut source = source(directory.path(), 1_500);
     for step in 0..8 {
         fs::write(directory.path().join("bundle.yaml"), named(&format!("step-{step}"))).unwrap();
         assert!(timeout(Duration::from_millis(100), source.next()).await.is_err(), "nothing counts before it has settled");
@@ -147,7 +148,7 @@ async fn a_half_copied_tree_waits_for_the_rest() {
     let directory = directory(&half);
     let mut source = source(directory.path(), 1_000);
     assert!(silent(&mut source).await);
-    fs::write(directory.path().join("hooks/main/main.cedar"), &late[..10]).unwrap();
+    fs::write(directory.path().join("hooks/main/main.cedar"), late.get(..10).unwrap()).unwrap();
     assert!(silent(&mut source).await);
     fs::write(directory.path().join("hooks/main/main.cedar"), &late).unwrap();
     assert_eq!(offered(&mut source).await, "test");
@@ -193,4 +194,19 @@ async fn a_link_to_the_directory_may_be_swapped() {
     assert_eq!(offered(&mut source).await, "second");
     fs::write(two.path().join("bundle.yaml"), named("third")).unwrap();
     assert_eq!(offered(&mut source).await, "third");
+}
+
+#[tokio::test]
+async fn changes_are_heard_and_not_only_found_by_polling() {
+    let directory = directory(&files());
+    let options = DirectoryOptions { settle: Duration::from_millis(50), poll: Duration::from_hours(1) };
+    let mut source = DirectorySource::new(directory.path().to_owned(), options);
+    assert_eq!(offered(&mut source).await, "test");
+    fs::write(directory.path().join("bundle.yaml"), named("written")).unwrap();
+    assert_eq!(offered(&mut source).await, "written");
+    fs::create_dir_all(directory.path().join("hooks/more")).unwrap();
+    fs::write(directory.path().join("hooks/more/x.cedar"), "@id(\"x\") permit (principal, action, resource);").unwrap();
+    assert_eq!(offered(&mut source).await, "bundle_invalid");
+    fs::remove_dir_all(directory.path()).unwrap();
+    assert_eq!(offered(&mut source).await, "source_missing");
 }

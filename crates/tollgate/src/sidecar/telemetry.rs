@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tollgate_engine::Engine;
@@ -12,14 +13,22 @@ use crate::config::{Config, LogFormat};
 /// Bounds of the buckets of durations, in seconds: from a decision in memory to the longest time-out.
 const SECONDS_BUCKETS: [f64; 14] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
+/// The file watcher tells of every notice, and of every watch that ends with its directory. Where the log lies
+/// beside the bundle, telling of a notice is the next one.
+const WATCHER: &str = "notify=warn";
+
 /// Logs to standard error from here on; a panic says where it happened and nothing else.
 pub(crate) fn init(config: &Config) -> Result<()> {
     let filter = EnvFilter::try_new(&config.log.level)
-        .with_context(|| format!("log.level is {:?}: write a level such as info, or directives", config.log.level))?;
+        .with_context(|| format!("log.level is {:?}: write a level such as info, or directives", config.log.level))?
+        .add_directive(WATCHER.parse()?);
     let registry = tracing_subscriber::registry().with(filter);
     // A subscriber that is there already belongs to a test of this process.
     let installed = match config.log.format {
-        LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr).with_target(false)).try_init(),
+        LogFormat::Text => {
+            let coloured = AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
+            registry.with(fmt::layer().with_writer(std::io::stderr).with_ansi(coloured).with_target(false)).try_init()
+        }
         LogFormat::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr)).try_init(),
     };
     drop(installed);

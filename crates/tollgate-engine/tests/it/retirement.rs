@@ -1,0 +1,79 @@
+//! Retired generations: dropped after the last call that holds them, and by none of those.
+
+use std::{
+    sync::{Arc, Mutex},
+    thread::ThreadId,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use tollgate_domain::{Hook, HookAnswer, HookInput, Verdict};
+
+use crate::harness::{World, assert_allowed, bundle, call, hook, options};
+
+/// Tells on which thread it was dropped.
+#[derive(Debug)]
+struct Mortal {
+    gate: Arc<Semaphore>,
+    dropped_on: Arc<Mutex<Option<ThreadId>>>,
+}
+
+#[async_trait]
+impl Hook for Mortal {
+    async fn evaluate(&self, _input: HookInput<'_>) -> HookAnswer {
+        self.gate.acquire().await.unwrap().forget();
+        Verdict::Allowed.into()
+    }
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        *self.dropped_on.lock().unwrap() = Some(std::thread::current().id());
+    }
+}
+
+async fn with_mortal() -> (World, Arc<Semaphore>, Arc<Mutex<Option<ThreadId>>>) {
+    let (gate, dropped_on) = (Arc::new(Semaphore::new(0)), Arc::default());
+    let world = World::empty(options());
+    let mut first = bundle("first", vec![hook("a")], &world.log);
+    first.hooks[0].hook = Arc::new(Mortal { gate: Arc::clone(&gate), dropped_on: Arc::clone(&dropped_on) });
+    world.engine.consider(Ok(first)).await;
+    (world, gate, dropped_on)
+}
+
+/// Waits for the thread that drops; real time passes only as long as it needs.
+async fn dropped(dropped_on: &Mutex<Option<ThreadId>>) -> ThreadId {
+    loop {
+        if let Some(thread) = *dropped_on.lock().unwrap() {
+            return thread;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retired_generation_is_dropped_after_its_last_call_and_off_the_callers_thread() {
+    let (world, gate, dropped_on) = with_mortal().await;
+    let (one, two) = (world.send(call("i-1")), world.send(call("i-2")));
+    world.settle().await;
+    world.activate("second", vec![hook("a")]).await;
+    gate.add_permits(1);
+    assert_allowed(one.answer().await);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(dropped_on.lock().unwrap().is_none(), "a call still holds it");
+    gate.add_permits(1);
+    assert_allowed(two.answer().await);
+    assert_ne!(dropped(&dropped_on).await, std::thread::current().id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_the_status_that_holds_a_retired_generation_does_not_hold_up_shutdown() {
+    let (world, _gate, _) = with_mortal().await;
+    let held = world.engine.status();
+    world.activate("second", vec![hook("a")]).await;
+    let began = tokio::time::Instant::now();
+    world.engine.shut_down().await;
+    assert!(began.elapsed() < Duration::from_secs(1));
+    assert_eq!(held.active.as_ref().unwrap().reference().number, 1);
+}

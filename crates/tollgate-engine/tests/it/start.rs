@@ -1,0 +1,36 @@
+//! What an engine does before it serves: it closes what a crash cut, and puts its start on record.
+
+use tollgate_domain::UnavailableCause;
+use tollgate_engine::{EvaluateError, LooseKey};
+
+use crate::harness::{Does, World, call, hook, options};
+
+#[tokio::test(start_paused = true)]
+async fn an_invocation_that_a_crash_left_undecided_is_closed_at_the_next_start() {
+    let crashed = World::with(vec![hook("a").remote().does(Does::Hang), hook("b")]).await;
+    let _in_flight = crashed.send(call("i-1"));
+    crashed.settle().await;
+    let world = World::on(std::sync::Arc::clone(&crashed.store.inner), options(), Vec::new());
+    let loose = LooseKey { key: "when_no_hook_matches".to_owned(), value: "allow".to_owned() };
+    assert_eq!(world.engine.start(&[loose]).await.unwrap(), 1);
+    assert_eq!(world.engine.start(&[]).await.unwrap(), 0);
+    world.activate("first", vec![hook("b")]).await;
+    world.ask(call("i-1")).await.unwrap_err();
+    world.decide(call("i-2")).await;
+    insta::assert_snapshot!(world.log.take(), @"");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_whose_journal_fails_does_not_start() {
+    let world = World::empty(options());
+    world.fail(Some(UnavailableCause::ReadOnly));
+    assert_eq!(world.engine.start(&[]).await.unwrap_err().cause, UnavailableCause::ReadOnly);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_generation_nothing_is_approved_and_nothing_is_written() {
+    let world = World::empty(options());
+    assert_eq!(world.ask(call("i-1")).await.unwrap_err(), EvaluateError::NoGeneration);
+    assert_eq!(*world.engine.readiness().borrow(), tollgate_engine::Readiness::NoGeneration);
+    assert_eq!(world.log.take(), "no decision: no generation");
+}

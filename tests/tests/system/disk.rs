@@ -1,0 +1,110 @@
+//! A journal whose disk is full or read-only: calls are refused for that reason, readiness says so, and it
+//! heals by itself.
+
+use tollgate_client::{Gate, v1};
+use tollgate_tests::{
+    journal_file,
+    sidecar::{Setup, Sidecar, eventually},
+    tmpfs::Tmpfs,
+    wire,
+};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_types::StatusExt as _;
+
+/// A journal, its log of 16 MiB, and a little more.
+const MEGABYTES: u32 = 22;
+
+/// A sidecar whose state is on a file system of its own.
+async fn sidecar_on_tmpfs() -> Option<(Tmpfs, Sidecar)> {
+    let setup = Setup::new();
+    let disk = Tmpfs::mount(&setup.state(), MEGABYTES)?;
+    Some((disk, setup.start().await))
+}
+
+/// Asks until the journal refuses; answers what was acknowledged, and checks the refusal.
+async fn ask_until_refused(gate: &Gate, run: &v1::RunKey, cause: &str) -> Vec<v1::EvaluateResponse> {
+    let mut acknowledged = Vec::new();
+    eventually("a refusal", async || {
+        for _ in 0..200 {
+            match gate.raw().evaluate(wire::call(run, "desk.read", "{}")).await {
+                Ok(answer) => acknowledged.push(answer.into_inner()),
+                Err(status) => {
+                    assert_eq!(status.code(), tonic::Code::Unavailable, "{status:?}");
+                    let info = status.get_details_error_info().unwrap();
+                    assert_eq!((info.domain.as_str(), info.reason.as_str()), ("tollgate.dev", "JOURNAL_UNAVAILABLE"));
+                    assert_eq!(info.metadata["cause"], cause, "{status:?}");
+                    return Some(());
+                }
+            }
+        }
+        None
+    })
+    .await;
+    acknowledged
+}
+
+async fn until_health(sidecar: &Sidecar, status: ServingStatus) {
+    eventually(status.as_str_name(), async || (sidecar.health("").await == Some(status)).then_some(())).await;
+}
+
+async fn all_on_record(sidecar: Sidecar, run: &v1::RunKey, acknowledged: &[v1::EvaluateResponse]) {
+    let (status, setup) = sidecar.stop().await;
+    assert!(status.success());
+    let facts = journal_file::facts(&setup.journal_path(), &journal_file::history(run)).await;
+    for answer in acknowledged {
+        let stored = facts.iter().find(|stored| stored.sequence == answer.sequence).expect("what was acknowledged is on record");
+        assert_eq!(stored.invocation.as_ref().unwrap().as_str(), answer.invocation_id);
+        assert_eq!(stored.position, answer.position);
+    }
+}
+
+#[tokio::test]
+async fn p09_g12_a_full_disk_refuses_calls_says_so_and_heals_when_there_is_space() {
+    let Some((disk, sidecar)) = sidecar_on_tmpfs().await else { return };
+    let (gate, run) = (sidecar.gate().await, wire::run());
+    let open = gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().clone();
+
+    let filling = disk.fill();
+    let mut acknowledged = ask_until_refused(&gate, &run, "full").await;
+    acknowledged.push(open.clone());
+    until_health(&sidecar, ServingStatus::NotServing).await;
+    assert_eq!(sidecar.health("tollgate.liveness").await, Some(ServingStatus::Serving), "a restart would not help");
+    // An outcome is refused in the same way, and can be told later.
+    let refused = gate.complete(wire::succeeded(&run, &open.invocation_id)).await.unwrap_err();
+    assert_eq!(refused.reason.as_deref(), Some("JOURNAL_UNAVAILABLE"), "{refused}");
+    assert!(refused.may_send_again());
+    // What is on record can still be read.
+    let read = sidecar.facts(&run).await;
+    assert!(read.len() >= 2);
+
+    drop(filling);
+    until_health(&sidecar, ServingStatus::Serving).await;
+    let outcome = gate.complete(wire::succeeded(&run, &open.invocation_id)).await.unwrap();
+    assert!(!outcome.repeat);
+    acknowledged.push(gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().clone());
+    let log = sidecar.log();
+    assert!(log.contains("the journal fails: nothing is approved until it heals cause=\"full\""), "{log}");
+    assert!(log.contains("the journal accepts appends again"), "{log}");
+    all_on_record(sidecar, &run, &acknowledged).await;
+}
+
+#[tokio::test]
+async fn g12_a_read_only_file_system_refuses_calls_and_heals_when_it_is_writable() {
+    // A file system cannot be made read-only while it is written to, so the sidecar starts on one that is
+    // full of readers only: its files are opened anew after the change.
+    let Some((disk, sidecar)) = sidecar_on_tmpfs().await else { return };
+    let (gate, run) = (sidecar.gate().await, wire::run());
+    let mut acknowledged = vec![gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().clone()];
+    if let Err(problem) = disk.try_read_only() {
+        // The kernel refuses while a file is open for writing: then nothing of it can be tested.
+        assert!(problem.contains("busy"), "{problem}");
+        eprintln!("NOT TESTED: {problem}");
+        return;
+    }
+    acknowledged.extend(ask_until_refused(&gate, &run, "read_only").await);
+    until_health(&sidecar, ServingStatus::NotServing).await;
+    disk.make_writable();
+    until_health(&sidecar, ServingStatus::Serving).await;
+    acknowledged.push(gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().clone());
+    all_on_record(sidecar, &run, &acknowledged).await;
+}
