@@ -27,14 +27,10 @@ impl Tmpfs {
         Some(Self { at: at.to_owned() })
     }
 
-    /// Makes it read-only, where the kernel lets go of it.
-    pub fn try_read_only(&self) -> Result<(), String> {
-        mount(&["-o", "remount,ro"], &self.at)
-    }
-
-    /// Makes it writable again.
-    pub fn make_writable(&self) {
-        mount(&["-o", "remount,rw"], &self.at).unwrap();
+    /// Makes it read-only, or writable again. Nobody may have a file of it open for writing.
+    pub fn set_read_only(&self, read_only: bool) {
+        let option = if read_only { "remount,ro" } else { "remount,rw" };
+        mount(&["-o", option], &self.at).unwrap();
     }
 
     /// Takes up all the space that is left, and gives it back when dropped.

@@ -5,7 +5,7 @@
 //! at its end continues it, and what follows is what it prints. `…` stands for anything within a line, and
 //! a line of it alone for any lines. `tollgate serve` goes on until the page ends, and `tollgate policy status`
 //! is asked until it says what the page shows, since a bundle is taken in its own time.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 use std::{
     env, fs,
@@ -203,7 +203,9 @@ fn until(expected: &[String], mut look: impl FnMut() -> Vec<String>) -> Vec<Stri
 fn matches(expected: &[String], actual: &[String]) -> bool {
     match expected.split_first() {
         None => actual.is_empty(),
-        Some((line, rest)) if line == "…" => (0..=actual.len()).any(|from| matches(rest, actual.get(from..).unwrap_or_default())),
+        Some((line, rest)) if line == "…" => {
+            (0..=actual.len()).any(|from| matches(rest, actual.get(from..).unwrap_or_default()))
+        }
         Some((line, rest)) => {
             actual.split_first().is_some_and(|(first, others)| line_matches(line, first) && matches(rest, others))
         }

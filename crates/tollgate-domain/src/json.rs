@@ -193,3 +193,6 @@ fn write_canonical_string(text: &str, out: &mut String) {
     }
     out.push('"');
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use tollgate_journal::OpenError;
+
 use crate::style;
 
 /// How a command ends. The numbers are a contract.
@@ -42,5 +44,8 @@ pub(crate) fn report(error: &anyhow::Error) {
     anstream::eprintln!("{}error:{} {error}", style::ERROR.render(), style::ERROR.render_reset());
     for cause in error.chain().skip(1) {
         anstream::eprintln!("  because: {cause}");
+    }
+    if let Some(open) = error.downcast_ref::<OpenError>() {
+        anstream::eprintln!("{}help:{} {}", style::GOOD.render(), style::GOOD.render_reset(), open.hint());
     }
 }

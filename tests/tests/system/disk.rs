@@ -89,22 +89,14 @@ async fn p09_g12_a_full_disk_refuses_calls_says_so_and_heals_when_there_is_space
 }
 
 #[tokio::test]
-async fn g12_a_read_only_file_system_refuses_calls_and_heals_when_it_is_writable() {
-    // A file system cannot be made read-only while it is written to, so the sidecar starts on one that is
-    // full of readers only: its files are opened anew after the change.
-    let Some((disk, sidecar)) = sidecar_on_tmpfs().await else { return };
-    let (gate, run) = (sidecar.gate().await, wire::run());
-    let mut acknowledged = vec![gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().clone()];
-    if let Err(problem) = disk.try_read_only() {
-        // The kernel refuses while a file is open for writing: then nothing of it can be tested.
-        assert!(problem.contains("busy"), "{problem}");
-        eprintln!("NOT TESTED: {problem}");
-        return;
-    }
-    acknowledged.extend(ask_until_refused(&gate, &run, "read_only").await);
-    until_health(&sidecar, ServingStatus::NotServing).await;
-    disk.make_writable();
-    until_health(&sidecar, ServingStatus::Serving).await;
-    acknowledged.push(gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().clone());
-    all_on_record(sidecar, &run, &acknowledged).await;
+async fn g12_a_journal_on_a_read_only_file_system_is_refused_at_start_and_taken_when_it_is_writable() {
+    let setup = Setup::new();
+    let Some(disk) = Tmpfs::mount(&setup.state(), MEGABYTES) else { return };
+    let (_, setup) = setup.start().await.stop().await;
+    disk.set_read_only(true);
+    let ended = setup.run();
+    assert_eq!(ended.code(), 1);
+    assert!(ended.err.contains("journal.db") && ended.err.contains("read-only"), "{}", ended.err);
+    disk.set_read_only(false);
+    drop(setup.start().await);
 }

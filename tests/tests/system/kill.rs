@@ -94,11 +94,17 @@ fn is_of(stored: &StoredFact, invocation: &str) -> bool {
 }
 
 fn check_decision(facts: &[StoredFact], answer: &v1::EvaluateResponse) {
-    let stored = facts.iter().find(|stored| stored.sequence == answer.sequence).expect("an acknowledged decision is on record");
-    assert!(is_of(stored, &answer.invocation_id));
-    assert_eq!((stored.position, stored.attempt), (answer.position, answer.attempt));
-    assert_eq!(stored.tool_call.as_ref().unwrap().as_str(), answer.tool_call_id);
-    let Fact::GovernanceEvaluated(evaluated) = &stored.fact else { panic!("#{} is the decision", stored.sequence) };
+    let of_invocation: Vec<_> = facts.iter().filter(|stored| is_of(stored, &answer.invocation_id)).collect();
+    // The answer names the last fact of the decision: of a refusal, the one that closes it.
+    let last = of_invocation.iter().find(|stored| stored.sequence == answer.sequence);
+    let last = last.expect("an acknowledged decision is on record");
+    assert_eq!((last.position, last.attempt), (answer.position, answer.attempt));
+    assert_eq!(last.tool_call.as_ref().unwrap().as_str(), answer.tool_call_id);
+    let evaluated = of_invocation.iter().find_map(|stored| match &stored.fact {
+        Fact::GovernanceEvaluated(evaluated) if stored.sequence <= answer.sequence => Some(evaluated),
+        _ => None,
+    });
+    let evaluated = evaluated.expect("the decision is on record");
     let decision = format!("{:?}", evaluated.trace.decision).to_uppercase();
     assert_eq!(answer.decision().as_str_name(), format!("DECISION_{decision}"));
     assert_eq!(evaluated.trace.code.as_ref().map_or("", |code| code.as_str()), answer.code);

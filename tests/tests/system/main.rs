@@ -7,6 +7,7 @@
 mod bundles;
 mod disk;
 mod kill;
+mod python;
 mod metrics;
 mod secrets;
 mod swap;

@@ -26,6 +26,7 @@ use tollgate_tests::{
 
 const SWAPS: u32 = 24;
 const CLIENTS: usize = 6;
+const PIPELINED: usize = 16;
 
 /// Two hooks that agree within a bundle and contradict those of the other. Hook by hook the rule is the
 /// other way round, so that any mixture shows.
@@ -117,25 +118,26 @@ async fn ask(gate: Gate, run: v1::RunKey, stop: Arc<AtomicBool>) -> Vec<Told> {
     answers
 }
 
+/// As [`ask`], over one stream with several elements in flight.
 async fn stream(gate: Gate, run: v1::RunKey, stop: Arc<AtomicBool>) -> Vec<Told> {
-    let (elements, receiver) = mpsc::channel(8);
-    let asking = async move {
-        while !stop.load(Ordering::Relaxed) {
-            elements.send(wire::element(wire::call(&run, "desk.read", "{}"))).await.unwrap();
-            tokio::task::yield_now().await;
+    let (elements, receiver) = mpsc::channel(PIPELINED);
+    let mut stream = gate.raw().evaluate_stream(ReceiverStream::new(receiver)).await.unwrap().into_inner();
+    let ask = async || elements.send(wire::element(wire::call(&run, "desk.read", "{}"))).await.unwrap();
+    for _ in 0..PIPELINED {
+        ask().await;
+    }
+    let (mut answers, mut in_flight) = (Vec::new(), PIPELINED);
+    while in_flight > 0 {
+        let answer = stream.next().await.unwrap().unwrap();
+        let Some(Answer::Response(response)) = answer.answer else { panic!("an element got no decision: {answer:?}") };
+        answers.push(told(&response));
+        if stop.load(Ordering::Relaxed) {
+            in_flight -= 1;
+        } else {
+            ask().await;
         }
-    };
-    let answering = async {
-        let mut stream = gate.raw().evaluate_stream(ReceiverStream::new(receiver)).await.unwrap().into_inner();
-        let mut answers = Vec::new();
-        while let Some(answer) = stream.next().await {
-            let answer = answer.unwrap();
-            let Some(Answer::Response(response)) = answer.answer else { panic!("an element got no decision: {answer:?}") };
-            answers.push(told(&response));
-        }
-        answers
-    };
-    tokio::join!(asking, answering).1
+    }
+    answers
 }
 
 /// Digest and hooks of every activated generation, by number.

@@ -18,7 +18,24 @@ async fn p03_a_call_that_began_under_the_old_generation_finishes_under_it() {
     gate.add_permits(1);
     drop(sent.answer().await.unwrap());
     world.decide(call("i-2")).await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    commit of the system
+      2 GenerationActivated 2 revision second replaces 1 [hooks/a@1 hooks/b@1]
+    ask b about i-1 attempt 1
+    tell b of i-1 failed (denied) old
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated DENY by b old [1 a ALLOWED, 2 b DENIED old] generation 1
+      3 ToolCallFailed failed (denied) old [b notified]
+    answer DENY by b old 'b says no'; attempt 1, generation 1, sequence 3
+    ask a about i-2 attempt 2
+    commit i-2 attempt 2
+      4 ToolCallStarted
+      5 GovernanceEvaluated DENY by a new [1 a DENIED new] generation 2
+      6 ToolCallFailed failed (denied) new
+    answer DENY by a new 'a says no'; attempt 2, generation 2, sequence 6
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -27,7 +44,21 @@ async fn b10_g02_an_attempt_after_a_swap_sees_the_new_generation() {
     world.decide(call("i-1")).await;
     world.activate("second", vec![hook("a").content("changed")]).await;
     world.decide(call("i-2")).await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated DENY by a limit [1 a DENIED limit] generation 1
+      3 ToolCallFailed failed (denied) limit
+    answer DENY by a limit 'a says no'; attempt 1, generation 1, sequence 3
+    commit of the system
+      2 GenerationActivated 2 revision second replaces 1 [hooks/a@2]
+    ask a about i-2 attempt 2
+    commit i-2 attempt 2
+      4 ToolCallStarted
+      5 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 2
+    answer ALLOW; attempt 2, generation 2, sequence 5
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +73,20 @@ async fn h05_a_duplicate_hook_is_refused_on_record_and_the_old_generation_serves
     assert_eq!(status.desired.as_ref().unwrap().as_str(), "third");
     assert_eq!(status.attempted.as_ref().unwrap().as_str(), "third");
     assert_eq!(status.last_error.as_ref().unwrap().code.as_str(), "duplicate_hook");
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit of the system
+      1 GenerationActivated 1 revision first [hooks/a@1]
+    commit of the system
+      2 GenerationRefused acme revision second: duplicate_hook
+    commit of the system
+      3 GenerationRefused acme revision third: duplicate_hook
+    ask a about i-1 attempt 1
+    ask local about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED, 2 local ALLOWED] generation 1
+    answer ALLOW; attempt 1, generation 1, sequence 2
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +104,15 @@ async fn p02_content_that_is_no_bundle_is_refused_on_record_with_its_first_findi
     let error = status.last_error.as_ref().unwrap();
     assert_eq!((error.findings.len(), error.findings_count), (32, 40));
     assert_allowed(world.ask(call("i-1")).await);
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit of the system
+      2 GenerationRefused acme revision broken: invalid_bundle
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    answer ALLOW; attempt 1, generation 1, sequence 2
+    ");
 }
 
 fn with_serial(world: &World, revision: &str, serial: u64) -> Bundle {
@@ -73,7 +125,16 @@ async fn p04_an_older_or_equal_serial_is_refused_and_a_higher_one_activated() {
     for (revision, serial) in [("five", 5), ("four", 4), ("other five", 5), ("six", 6)] {
         world.engine.consider(Ok(with_serial(&world, revision, serial))).await;
     }
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit of the system
+      1 GenerationActivated 1 revision five [hooks/a@1]
+    commit of the system
+      2 GenerationRefused acme revision four: older_than_active
+    commit of the system
+      3 GenerationRefused acme revision other five: older_than_active
+    commit of the system
+      4 GenerationActivated 2 revision six replaces 1 [hooks/a@1]
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +144,12 @@ async fn p04_after_a_restart_an_older_serial_is_refused_and_the_active_revision_
     let world = World::on(Arc::clone(&world.store.inner), options(), Vec::new());
     world.engine.consider(Ok(with_serial(&world, "four", 4))).await;
     world.engine.consider(Ok(with_serial(&world, "five", 5))).await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit of the system
+      2 GenerationRefused acme revision four: older_than_active
+    commit of the system
+      3 GenerationActivated 1 revision five [hooks/a@1]
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +161,14 @@ async fn p04_numbers_rise_across_a_restart_and_a_hooks_with_its_content() {
     world.activate("second", vec![hook("a").content("changed"), hook("b")]).await;
     world.activate("first", vec![hook("a"), hook("b")]).await;
     world.activate("third", vec![hook("b")]).await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit of the system
+      3 GenerationActivated 2 revision second [hooks/a@2 hooks/b@1]
+    commit of the system
+      4 GenerationActivated 3 revision first replaces 2 [hooks/a@3 hooks/b@1]
+    commit of the system
+      5 GenerationActivated 4 revision third replaces 3 [hooks/b@1]
+    ");
 }
 
 #[tokio::test(start_paused = true)]

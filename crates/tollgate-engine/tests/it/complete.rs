@@ -14,7 +14,19 @@ async fn l46_the_first_outcome_stands() {
     world.complete("i-1", SUCCEEDED).await.unwrap();
     world.complete("i-1", Reported::Cancelled).await.unwrap();
     world.complete("i-1", SUCCEEDED).await.unwrap();
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    answer ALLOW; attempt 1, generation 1, sequence 2
+    tell a of i-1 succeeded
+    commit i-1 attempt 1
+      3 ToolCallCompleted succeeded [a notified]
+    recorded succeeded, reported succeeded; sequence 3
+    recorded succeeded, reported succeeded again
+    recorded succeeded, reported succeeded again
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -33,7 +45,17 @@ async fn l46_of_two_at_once_one_stands_and_both_are_told_it() {
         world.store.let_go();
     };
     tokio::join!(stalled, quick);
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    answer ALLOW; attempt 1, generation 1, sequence 2
+    commit i-1 attempt 1
+      3 ToolCallCompleted succeeded
+    recorded succeeded, reported succeeded; sequence 3
+    recorded succeeded, reported succeeded again
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,7 +121,12 @@ async fn an_outcome_is_recorded_after_a_restart() {
     world.decide(call("i-1")).await;
     let world = world.restart(vec![hook("a").told(Does::Allow)]).await;
     world.complete("i-1", SUCCEEDED).await.unwrap();
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    tell a of i-1 succeeded
+    commit i-1 attempt 1
+      3 ToolCallCompleted succeeded [a notified]
+    recorded succeeded, reported succeeded; sequence 3
+    ");
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,17 @@ async fn draining_refuses_new_calls_finishes_those_in_flight_and_lets_outcomes_t
     gate.add_permits(1);
     assert_allowed(sent.answer().await);
     world.complete("i-1", SUCCEEDED).await.unwrap();
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    no decision: shutting down
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    answer ALLOW; attempt 1, generation 1, sequence 2
+    commit i-1 attempt 1
+      3 ToolCallCompleted succeeded
+    recorded succeeded, reported succeeded; sequence 3
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,5 +70,13 @@ async fn g13_an_allow_that_lands_while_the_engine_shuts_down_is_closed_before_th
         world.store.let_go();
     };
     tokio::join!(world.engine.shut_down(), landing);
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    no decision: journal deadline_passed
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    commit i-1 attempt 1
+      3 ToolCallCancelled cancelled journal_unavailable
+    ");
 }

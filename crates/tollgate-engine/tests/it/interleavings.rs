@@ -19,6 +19,7 @@ enum Step {
     Swap,
     Fault(Fault),
     LetGo,
+    RefuseRead,
     Fail(Option<UnavailableCause>),
     Wait(u64),
 }
@@ -34,6 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Swap),
         2 => proptest::sample::select(faults.to_vec()).prop_map(Step::Fault),
         2 => Just(Step::LetGo),
+        1 => Just(Step::RefuseRead),
         1 => proptest::option::of(Just(Full)).prop_map(Step::Fail),
         4 => proptest::sample::select(vec![0_u64, 1, 50, 400, 6_000]).prop_map(Step::Wait),
     ]
@@ -103,6 +105,7 @@ async fn play(steps: Vec<Step>) -> (Vec<Recorded>, Vec<StoredFact>) {
             }
             Step::Fault(fault) => world.store.next([fault]),
             Step::LetGo => world.store.let_go(),
+            Step::RefuseRead => world.store.refuse_one_invocation(),
             Step::Fail(cause) => world.fail(cause),
             Step::Wait(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
         }

@@ -57,7 +57,14 @@ async fn a_remote_decision_that_cannot_be_written_does_not_leave_started_alone()
     world.store.next([Fault::None, Fault::Refuse(UnavailableCause::Io)]);
     world.ask(call("i-1")).await.unwrap_err();
     world.settle().await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit i-1 attempt 1
+      1 ToolCallStarted
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      2 ToolCallCancelled cancelled journal_unavailable
+    no decision: journal io
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +136,17 @@ async fn b15_an_outcome_that_landed_unsaid_stands_when_it_is_sent_again() {
     world.store.next([Fault::LandUnsaid(UnavailableCause::Io)]);
     world.complete("i-1", Reported::Succeeded { tool_error: false }).await.unwrap_err();
     assert!(world.complete("i-1", Reported::Cancelled).await.unwrap().repeat);
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    answer ALLOW; attempt 1, generation 1, sequence 2
+    commit i-1 attempt 1
+      3 ToolCallCompleted succeeded
+    not recorded: journal io
+    recorded succeeded, reported succeeded again
+    ");
 }
 
 #[tokio::test(start_paused = true)]

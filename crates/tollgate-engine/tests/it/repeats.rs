@@ -19,7 +19,9 @@ async fn b10_an_identical_repeat_of_an_allow_gets_it_again_and_writes_nothing() 
     world.log.take();
     let again = allowed(world.ask(call("i-1")).await);
     assert_eq!(again.valid_until(), first.valid_until());
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    answer ALLOW again; attempt 1, generation 1, sequence 2
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +85,16 @@ async fn b10_an_identical_duplicate_in_flight_waits_for_the_first() {
     for sent in sent {
         assert_allowed(sent.answer().await);
     }
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    no decision: invocation reused
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    answer ALLOW; attempt 1, generation 1, sequence 2
+    answer ALLOW again; attempt 1, generation 1, sequence 2
+    answer ALLOW again; attempt 1, generation 1, sequence 2
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +106,14 @@ async fn b10_a_duplicate_in_flight_gives_up_at_its_own_deadline() {
     world.ask_within(Duration::from_secs(1), call("i-1")).await.unwrap_err();
     gate.add_permits(1);
     assert_allowed(first.answer().await);
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    no decision: still in flight
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    answer ALLOW; attempt 1, generation 1, sequence 2
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +147,11 @@ async fn b10_after_a_restart_a_denial_is_repeated_without_its_message_and_an_all
     allowing.decide(call("i-1")).await;
     let allowing = allowing.restart(hooks(Does::Allow)).await;
     allowing.ask(call("i-1")).await.unwrap_err();
-    insta::assert_snapshot!(denying.log.take() + "\n\n" + &allowing.log.take(), @"");
+    insta::assert_snapshot!(denying.log.take() + "\n\n" + &allowing.log.take(), @"
+    answer DENY by a limit again; attempt 1, generation 1, sequence 3
+
+    no decision: invocation unverifiable
+    ");
 }
 
 #[tokio::test(start_paused = true)]

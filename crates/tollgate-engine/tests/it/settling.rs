@@ -19,7 +19,17 @@ async fn g13_an_allow_that_landed_unsaid_is_closed_and_never_repeated() {
     assert!(matches!(again, EvaluateError::InvocationUnverifiable(_)));
     // Whoever ran the tool all the same learns what stands.
     world.complete("i-1", Reported::Succeeded { tool_error: false }).await.unwrap();
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    commit i-1 attempt 1
+      3 ToolCallCancelled cancelled journal_unavailable
+    no decision: journal io
+    no decision: invocation unverifiable
+    recorded cancelled journal_unavailable, reported nothing again
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -29,7 +39,15 @@ async fn g13_an_allow_that_lands_after_the_wait_was_given_up_is_closed() {
     world.ask(call("i-1")).await.unwrap_err();
     world.store.let_go();
     world.settle().await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    no decision: journal too_slow
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 1
+    commit i-1 attempt 1
+      3 ToolCallCancelled cancelled journal_unavailable
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +69,13 @@ async fn a_started_fact_that_landed_unsaid_before_a_remote_hook_is_closed() {
     world.store.next([Fault::LandUnsaid(UnavailableCause::Io)]);
     world.ask(call("i-1")).await.unwrap_err();
     world.settle().await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit i-1 attempt 1
+      1 ToolCallStarted
+    commit i-1 attempt 1
+      2 ToolCallCancelled cancelled journal_unavailable
+    no decision: journal io
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,16 +85,30 @@ async fn a_refusal_that_landed_unsaid_stands_and_is_repeated() {
     world.ask(call("i-1")).await.unwrap_err();
     world.settle().await;
     world.decide(call("i-1")).await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated DENY by a limit [1 a DENIED limit] generation 1
+      3 ToolCallFailed failed (denied) limit
+    no decision: journal io
+    answer DENY by a limit again; attempt 1, generation 1, sequence 3
+    ");
+}
+
+/// A sending of `i-1` of which nothing lands, which the journal cannot tell until a little later.
+async fn lose_unsettled(world: &World) {
+    world.store.next([Fault::LoseUnsure(UnavailableCause::Io)]);
+    world.store.refuse_one_invocation();
+    world.ask(call("i-1")).await.unwrap_err();
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_allow_that_was_told_is_never_closed_for_one_that_was_not() {
     let world = World::with(vec![hook("a")]).await;
-    // The first sending is lost, and the journal does not know it; while it is settled, the caller
-    // sends the same call again.
-    world.store.next([Fault::LoseUnsure(UnavailableCause::Io)]);
-    world.ask(call("i-1")).await.unwrap_err();
+    // The first sending is lost, and the journal does not know it; while that is being settled, the
+    // caller sends the same call again.
+    lose_unsettled(&world).await;
     assert_allowed(world.ask(call("i-1")).await);
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     assert_eq!(state(&world, "i-1").await, InvocationState::Open);
@@ -79,11 +117,7 @@ async fn an_allow_that_was_told_is_never_closed_for_one_that_was_not() {
 #[tokio::test(start_paused = true)]
 async fn what_another_sidecar_decided_under_the_same_id_is_not_closed() {
     let world = World::with(vec![hook("a")]).await;
-    world.store.next([Fault::LoseUnsure(UnavailableCause::Io)]);
-    world.fail(Some(UnavailableCause::Io));
-    world.ask(call("i-1")).await.unwrap_err();
-    world.settle().await;
-    world.fail(None);
+    lose_unsettled(&world).await;
     let mut rules = crate::harness::options().rules;
     rules.sidecar = "sidecar-2".parse().unwrap();
     let options = tollgate_engine::EngineOptions { rules, ..crate::harness::options() };

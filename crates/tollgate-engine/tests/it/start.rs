@@ -17,7 +17,23 @@ async fn an_invocation_that_a_crash_left_undecided_is_closed_at_the_next_start()
     world.activate("first", vec![hook("b")]).await;
     world.ask(call("i-1")).await.unwrap_err();
     world.decide(call("i-2")).await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit i-1 attempt 1
+      2 ToolCallCancelled cancelled interrupted
+    commit of the system
+      1 SidecarStarted interrupted 1
+      2 ConfigurationLoosened when_no_hook_matches=allow
+    commit of the system
+      3 SidecarStarted interrupted 0
+    commit of the system
+      2 GenerationActivated 1 revision first [hooks/b@1]
+    no decision: invocation reused
+    ask b about i-2 attempt 2
+    commit i-2 attempt 2
+      3 ToolCallStarted
+      4 GovernanceEvaluated ALLOW [1 b ALLOWED] generation 1
+    answer ALLOW; attempt 2, generation 1, sequence 4
+    ");
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,28 @@ async fn b04_b24_h19_a_new_invocation_of_a_known_tool_call_is_judged_in_full_aga
     world.activate("second", vec![hook("a"), hook("b")]).await;
     world.decide(call("i-2")).await;
     world.decide(call("i-3")).await;
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated DENY by a limit [1 a DENIED limit] generation 1
+      3 ToolCallFailed failed (denied) limit
+    answer DENY by a limit 'a says no'; attempt 1, generation 1, sequence 3
+    commit of the system
+      2 GenerationActivated 2 revision second replaces 1 [hooks/a@1 hooks/b@1]
+    ask a about i-2 attempt 2
+    ask b about i-2 attempt 2
+    commit i-2 attempt 2
+      4 ToolCallStarted
+      5 GovernanceEvaluated ALLOW [1 a ALLOWED, 2 b ALLOWED] generation 2
+    answer ALLOW; attempt 2, generation 2, sequence 5
+    ask a about i-3 attempt 3
+    ask b about i-3 attempt 3
+    commit i-3 attempt 3
+      6 ToolCallStarted
+      7 GovernanceEvaluated ALLOW [1 a ALLOWED, 2 b ALLOWED] generation 2
+    answer ALLOW; attempt 3, generation 2, sequence 7
+    ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -26,7 +47,9 @@ async fn the_same_tool_call_with_another_tool_is_invalid() {
     let mut other = call("i-2");
     other.tool.id = "mail.delete".parse().unwrap();
     world.ask(other).await.unwrap_err();
-    insta::assert_snapshot!(world.log.take(), @"");
+    insta::assert_snapshot!(world.log.take(), @"
+    no decision: invalid tool_call_id: belongs to a call of another tool
+    ");
 }
 
 #[tokio::test(start_paused = true)]

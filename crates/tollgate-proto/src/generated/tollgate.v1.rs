@@ -209,10 +209,11 @@ pub struct EvaluateResponse {
     /// Until when the tool may be started. Only for DECISION_ALLOW.
     #[prost(message, optional, tag = "9")]
     pub valid_until: ::core::option::Option<::prost_types::Timestamp>,
-    /// The sequence of the decision in its run's history.
+    /// The sequence, in its run's history, of the last fact that the decision wrote: what the chain came to,
+    /// or for a refusal the end of the attempt that follows it.
     #[prost(uint64, tag = "10")]
     pub sequence: u64,
-    /// The store-wide position of the decision in the journal.
+    /// The store-wide position of that fact in the journal.
     #[prost(uint64, tag = "11")]
     pub position: u64,
     /// Whether this answer repeats an earlier one for the same invocation.

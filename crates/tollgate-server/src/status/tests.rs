@@ -13,6 +13,21 @@ use crate::wire::inbound::InvalidField;
 const PAGE: &str = include_str!("../../../../docs/reference/grpc-errors.md");
 const SOURCE: &str = include_str!("../status.rs");
 
+/// Does not compile where there is a cause or a problem that the lists below lack.
+const _: fn(JournalProblem) = |problem| match problem {
+    JournalProblem::Unavailable(
+        UnavailableCause::Full
+        | UnavailableCause::ReadOnly
+        | UnavailableCause::Io
+        | UnavailableCause::Corrupt
+        | UnavailableCause::Overloaded
+        | UnavailableCause::Closed
+        | UnavailableCause::Other,
+    )
+    | JournalProblem::TooSlow
+    | JournalProblem::DeadlinePassed => (),
+};
+
 const CAUSES: [UnavailableCause; 7] = [
     UnavailableCause::Full,
     UnavailableCause::ReadOnly,
@@ -52,7 +67,10 @@ fn a_status_carries_domain_reason_and_metadata() {
     let field = InvalidField { field: "agent.id", problem: "is required".to_owned() };
     let status = Problem::from(field).into_status();
     let info = status.get_details_error_info().unwrap();
-    assert_eq!((status.code(), info.domain.as_str(), info.reason.as_str()), (Code::InvalidArgument, ERROR_DOMAIN, "INVALID_FIELD"));
+    assert_eq!(
+        (status.code(), info.domain.as_str(), info.reason.as_str()),
+        (Code::InvalidArgument, ERROR_DOMAIN, "INVALID_FIELD")
+    );
     assert_eq!(info.metadata.get("field").map(String::as_str), Some("agent.id"));
     assert!(PAGE.contains(ERROR_DOMAIN));
 }
@@ -70,8 +88,7 @@ fn every_problem() -> Vec<Problem> {
         EvaluateError::ShuttingDown,
         EvaluateError::Internal,
     ];
-    let complete =
-        [CompleteError::NotFound, CompleteError::NotAllowed, CompleteError::ShuttingDown, CompleteError::Internal];
+    let complete = [CompleteError::NotFound, CompleteError::NotAllowed, CompleteError::ShuttingDown, CompleteError::Internal];
     let own = [
         Problem::not_found("run"),
         Problem::overloaded(1),
@@ -79,7 +96,8 @@ fn every_problem() -> Vec<Problem> {
         InvalidField { field: "run", problem: String::new() }.into(),
         Unavailable { cause: UnavailableCause::Io, may_have_landed: false }.into(),
     ];
-    let journal = journal_problems().flat_map(|problem| [EvaluateError::from(problem).into(), CompleteError::from(problem).into()]);
+    let journal =
+        journal_problems().flat_map(|problem| [EvaluateError::from(problem).into(), CompleteError::from(problem).into()]);
     let evaluate = evaluate.into_iter().map(Problem::from);
     evaluate.chain(complete.into_iter().map(Problem::from)).chain(own).chain(journal).collect()
 }

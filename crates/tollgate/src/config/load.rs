@@ -33,6 +33,9 @@ fn read(path: &Path) -> Result<Config> {
 }
 
 /// A misspelt variable must not be a rule that silently does not hold.
+///
+/// Kubernetes gives every container the addresses of the services of its namespace, in variables such as
+/// `TOLLGATE_SERVICE_HOST` for one called `tollgate`; those are nobody's spelling.
 fn refuse_unknown_variables() -> Result<()> {
     let cli = Cli::command();
     let known: Vec<String> = std::iter::once(&cli)
@@ -42,11 +45,17 @@ fn refuse_unknown_variables() -> Result<()> {
         .filter_map(|argument| argument.get_env()?.to_str().map(ToOwned::to_owned))
         .collect();
     for name in world::variables_with("TOLLGATE_") {
-        if !known.contains(&name) {
+        if !known.contains(&name) && !is_service_link(&name) {
             bail!("the environment sets {name}, which is no key of Tollgate's; `tollgate serve --help` lists them");
         }
     }
     Ok(())
+}
+
+/// <https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>
+fn is_service_link(name: &str) -> bool {
+    let ends = ["_SERVICE_HOST", "_PORT"].iter().any(|end| name.ends_with(end));
+    ends || ["_SERVICE_PORT", "_TCP", "_UDP", "_SCTP"].iter().any(|part| name.contains(part))
 }
 
 fn check(config: &Config) -> Result<()> {

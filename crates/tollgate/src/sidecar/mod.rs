@@ -122,7 +122,7 @@ async fn open_journal(config: &Config, key: &IdentityKey) -> Result<SqliteJourna
     let JournalConfig { max_queue, .. } = config.journal;
     let identity = (key.id(), key.check_value());
     let options = SqliteOptions { max_queue, ..SqliteOptions::new(&path, identity, sidecar) };
-    let journal = SqliteJournal::open(options).await.with_context(|| format!("cannot open the journal {}", path.display()))?;
+    let journal = SqliteJournal::open(options).await?;
     tracing::info!(path = %path.display(), recovery = ?journal.recovery(), "opened the journal");
     Ok(journal)
 }

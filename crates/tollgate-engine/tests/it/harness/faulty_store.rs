@@ -2,7 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use async_trait::async_trait;
@@ -35,12 +38,20 @@ pub(crate) struct FaultyStore {
     faults: Mutex<VecDeque<Fault>>,
     stalled: Semaphore,
     reading: Mutex<Fault>,
+    refused_reads: AtomicUsize,
     log: Log,
 }
 
 impl FaultyStore {
     pub(crate) fn new(inner: Arc<MemoryJournal>, log: Log) -> Self {
-        Self { inner, faults: Mutex::default(), stalled: Semaphore::new(0), reading: Mutex::new(Fault::None), log }
+        Self {
+            inner,
+            faults: Mutex::default(),
+            stalled: Semaphore::new(0),
+            reading: Mutex::new(Fault::None),
+            refused_reads: AtomicUsize::new(0),
+            log,
+        }
     }
 
     /// What befalls the next appends to runs, in turn; after them nothing does.
@@ -51,6 +62,11 @@ impl FaultyStore {
     /// What befalls every read of a call or invocation from now on.
     pub(crate) fn reading(&self, fault: Fault) {
         *self.reading.lock().unwrap() = fault;
+    }
+
+    /// Refuses the next read of one invocation.
+    pub(crate) fn refuse_one_invocation(&self) {
+        self.refused_reads.fetch_add(1, Relaxed);
     }
 
     /// Lets one stalled append go on.
@@ -112,6 +128,9 @@ impl Store for FaultyStore {
 
     async fn invocation(&self, run: &RunKey, invocation: &InvocationId) -> Result<Option<InvocationRecord>, Unavailable> {
         self.read().await?;
+        if self.refused_reads.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Err(Unavailable { cause: UnavailableCause::Io, may_have_landed: false });
+        }
         self.inner.invocation(run, invocation).await
     }
 
