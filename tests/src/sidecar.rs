@@ -205,6 +205,15 @@ impl Sidecar {
         format!("unix:{}/read.sock", self.setup().directory().display())
     }
 
+    /// The addresses of its data door as it announced them when it started.
+    #[must_use]
+    pub fn announced(&self) -> Vec<String> {
+        let log = self.log();
+        let (_, rest) = log.split_once(" data=\"").expect("the addresses are announced");
+        let (addresses, _) = rest.split_once('"').unwrap();
+        addresses.split(' ').map(ToOwned::to_owned).collect()
+    }
+
     /// A client of the data door, over a connection of its own.
     pub async fn gate(&self) -> Gate {
         Gate::new(connect(&self.data()).await.expect("the data door answers"))

@@ -225,6 +225,30 @@ impl HookEvaluation {
     }
 }
 
+impl Enforcement {
+    /// The name in bundles and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Shadow => "shadow",
+        }
+    }
+}
+
+impl VerdictKind {
+    /// The name in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+            Self::Abstained => "abstained",
+        }
+    }
+}
+
 impl Verdict {
     /// The kind, as recorded.
     #[must_use]

@@ -65,6 +65,14 @@ impl Engine {
             Verdict::Denied { code, message } => (Some(code), message),
             Verdict::Failed { code } | Verdict::Abstained { code } => (Some(code), None),
         };
+        // Ids of hooks are configuration: few, and no caller's.
+        metrics::counter!(
+            "tollgate_hook_verdicts_total",
+            "hook" => definition.id.to_string(),
+            "enforcement" => definition.enforcement.as_str(),
+            "verdict" => verdict.as_str()
+        )
+        .increment(1);
         let entry = HookEvaluation {
             position: u32::try_from(before).map_or(u32::MAX, |before| before.saturating_add(1)),
             hook: definition.id.clone(),

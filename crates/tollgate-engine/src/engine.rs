@@ -215,6 +215,7 @@ impl Engine {
         } else {
             Readiness::Serving
         };
+        metrics::gauge!("tollgate_ready").set(if now == Readiness::Serving { 1.0 } else { 0.0 });
         self.readiness.send_if_modified(|readiness| std::mem::replace(readiness, now) != now);
     }
 

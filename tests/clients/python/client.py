@@ -1,7 +1,8 @@
 """A client in another language, made from nothing but the .proto files.
 
-Usage: client.py DATA_SOCKET READ_SOCKET, with the generated stubs on PYTHONPATH. Asks, completes,
-streams and reads; every expectation is an assertion, and the last line says "ok".
+Usage: client.py DATA_ADDRESS READ_ADDRESS, as gRPC writes them (127.0.0.1:7433, unix:/run/data.sock),
+with the generated stubs on PYTHONPATH. Asks, completes, streams and reads; every expectation is an
+assertion, and the last line says "ok".
 """
 
 import sys
@@ -16,6 +17,9 @@ from tollgate.v1 import journal_pb2 as journal
 from tollgate.v1 import journal_pb2_grpc as journal_grpc
 from tollgate.v1 import policy_pb2 as policy
 from tollgate.v1 import policy_pb2_grpc as policy_grpc
+
+# gRPC's core sends the path of a Unix socket as the authority, which no server in Rust accepts: say another.
+OPTIONS = [("grpc.default_authority", "localhost")]
 
 RUN = gate.RunKey(
     tenant="acme",
@@ -114,13 +118,15 @@ def read(channel):
 
 def main():
     data, reading = sys.argv[1:]
-    with grpc.insecure_channel(f"unix:{data}") as channel:
+    with grpc.insecure_channel(data, OPTIONS) as channel:
         stub = gate_grpc.GovernanceServiceStub(channel)
         evaluate_and_complete(stub)
         integers_are_exact(stub)
         errors_have_reasons(stub)
         stream(stub)
-    with grpc.insecure_channel(f"unix:{reading}") as channel:
+        unary = channel.unary_unary("/grpc.health.v1.Health/Check", bytes, bytes)
+        assert unary(b"", timeout=10) == b"\x08\x01", "SERVING, as any health probe reads it"
+    with grpc.insecure_channel(reading, OPTIONS) as channel:
         read(channel)
     print("ok")
 

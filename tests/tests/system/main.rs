@@ -5,9 +5,11 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod bundles;
+mod contract;
 mod disk;
 mod kill;
 mod python;
 mod metrics;
 mod secrets;
+mod stream;
 mod swap;

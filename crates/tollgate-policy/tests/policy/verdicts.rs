@@ -244,7 +244,7 @@ fn g_a_hook_digest_changes_exactly_with_what_it_decides_by() {
         ("bundle.yaml", "format: tollgate/v1\nname: other\nserial: 9\n"),
         ("README.md", "words"),
         ("hooks/main/README.md", "words"),
-        ("tests/anything.yaml", "x: 1"),
+        ("tests/anything", "x: 1"),
         ("hooks/other/hook.yaml", "id: other\nkind: cedar\norder: 1\n"),
     ];
     let other_policy = ("hooks/other/x.cedar", "@id(\"x\") permit (principal, action, resource);");

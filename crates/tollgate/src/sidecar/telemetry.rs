@@ -65,6 +65,8 @@ pub(crate) fn serve_metrics(address: SocketAddr, engine: &Arc<Engine>) -> Result
 fn describe() {
     use metrics::{describe_counter, describe_gauge, describe_histogram};
     describe_counter!("tollgate_decisions_total", "Decisions answered, by decision");
+    describe_counter!("tollgate_hook_verdicts_total", "What hooks said, by hook, enforcement and verdict");
+    describe_gauge!("tollgate_ready", "1 while a generation is active and the journal accepts appends, else 0");
     describe_counter!("tollgate_undecided_total", "Calls that got no decision");
     describe_counter!("tollgate_journal_refusals_total", "Calls without a decision for the journal's sake, by cause");
     describe_counter!("tollgate_generation_changes_total", "Bundles activated and refused, by result");
