@@ -46,6 +46,7 @@ pub struct Setup {
     directory: TempDir,
     /// Section, key, value in YAML.
     keys: BTreeMap<String, BTreeMap<String, String>>,
+    variables: Vec<(String, String)>,
     flags: Vec<String>,
 }
 
@@ -68,7 +69,7 @@ impl Setup {
     #[must_use]
     pub fn without_bundle() -> Self {
         let directory = tempfile::Builder::new().prefix("tollgate-").tempdir().unwrap();
-        Self { directory, keys: BTreeMap::new(), flags: Vec::new() }
+        Self { directory, keys: BTreeMap::new(), variables: Vec::new(), flags: Vec::new() }
             .set("policy.settle", "50ms")
             .set("listeners.data", "[{ listen: 'unix:{dir}/data.sock' }]")
             .set("listeners.read", "[{ listen: 'unix:{dir}/read.sock' }]")
@@ -81,6 +82,13 @@ impl Setup {
         let (section, key) = key.split_once('.').expect("section.key");
         let value = yaml.replace("{dir}", &self.directory.path().display().to_string());
         self.keys.entry(section.to_owned()).or_default().insert(key.to_owned(), value);
+        self
+    }
+
+    /// Adds a variable of the environment.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -141,7 +149,7 @@ impl Setup {
         let config = self.directory().join("tollgate.yaml");
         fs::write(&config, self.yaml()).unwrap();
         let mut command = program::command(["serve", "--config"]);
-        command.arg(config).args(&self.flags);
+        command.arg(config).args(&self.flags).envs(self.variables.iter().cloned());
         command
     }
 

@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     arguments::Arguments,
     clock::Timestamp,
-    identity::CallKey,
     ids::{
-        AgentId, AgentRevision, ApprovalId, ExternalToolName, GroupId, InvocationId, PrincipalId, PrincipalKind, ProviderId,
-        RunId, ToolCallId, ToolId,
+        AgentId, AgentRevision, ApprovalId, CallKey, Correlation, ExternalToolName, GroupId, InvocationId, PrincipalId,
+        PrincipalKind, ProviderId, RunId, ToolCallId, ToolId,
     },
     run::RunKey,
 };
@@ -133,6 +132,3 @@ pub struct Runtime {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub correlation: BTreeMap<Correlation, Correlation>,
 }
-
-/// An opaque text of the runtime, bounded like an id.
-pub type Correlation = CallKey;

@@ -216,7 +216,7 @@ pub struct GenerationActivated {
     pub generation: GenerationRef,
     /// The source's name for its content.
     pub revision: Revision,
-    /// Its author's order of revisions, where there is one.
+    /// The highest serial that was activated so far, where any bundle had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<u64>,
     /// The number that it took over from, on this sidecar.

@@ -3,47 +3,21 @@
 //! A keyed MAC, never a plain hash: arguments of low entropy could be guessed from a hash that
 //! stands in the journal. The key lives outside the store, which holds its id and a check value.
 
-use std::fmt;
-
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::{
     call::Call,
     digest::Digest,
-    fact::CallRecord,
-    ids::{InvalidId, InvocationId, ToolCallId},
+    ids::{CallKey, ToolCallId},
     sensitive::Sensitive,
+    stage::Received,
 };
 
 /// Length of the identity key, in bytes.
 const KEY_BYTES: usize = 32;
 /// Block size of SHA-256, to which HMAC (RFC 2104) pads a shorter key with zeros.
 const BLOCK_BYTES: usize = 64;
-
-/// An opaque text that the caller chooses, bounded and validated like an id.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub struct CallKey(InvocationId);
-
-impl CallKey {
-    /// Validates a text.
-    pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        InvocationId::parse(text).map(Self)
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-}
-
-impl fmt::Debug for CallKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
 
 /// Names an [`IdentityKey`] without revealing it: 16 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -109,15 +83,20 @@ impl IdentityKey {
 
     /// What two sendings of one invocation must share to count as identical. Kept in memory only.
     #[must_use]
-    pub fn fingerprint(&self, call: &Call, record: &CallRecord) -> Digest {
+    pub fn fingerprint(&self, received: &Received) -> Digest {
+        let call = received.call();
+        // A retry may travel under a span of its own, and is the same call.
+        let mut record = received.record().clone();
+        record.runtime.traceparent = None;
         // The record holds every field but the values below; encoding it cannot fail, and were it
         // to, the fingerprints of different calls could only be equal if all the values were.
-        let fields = serde_json::to_vec(record).unwrap_or_default();
+        let fields = serde_json::to_vec(&record).unwrap_or_default();
         let attributes = call.claims.attributes.as_ref().map(crate::arguments::Arguments::canonical).unwrap_or_default();
         let arguments = call.arguments.canonical();
         let call_key = call.call_key.as_ref().map_or("", CallKey::as_str);
         self.mac([
             b"tollgate fingerprint v1".as_slice(),
+            received.ids().tool_call.as_str().as_bytes(),
             &fields,
             call_key.as_bytes(),
             attributes.as_bytes(),

@@ -114,6 +114,10 @@ ids! {
     ToolCallId: check => InvalidId;
     /// One physical attempt of a tool call.
     InvocationId: check => InvalidId;
+    /// Sets apart two intended calls with equal arguments, where the tool call id is derived.
+    CallKey: check => InvalidId;
+    /// An opaque text of the runtime, for correlation.
+    Correlation: check => InvalidId;
     /// Who the agent acts for.
     PrincipalId: check => InvalidId;
     /// What kind of identity a principal is, such as `user` or `service`.

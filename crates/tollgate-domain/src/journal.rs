@@ -186,7 +186,7 @@ pub struct LastActivated {
     pub number: u64,
     /// Its revision.
     pub revision: Revision,
-    /// Its author's serial, where it had one.
+    /// The highest serial that was activated so far, where any bundle had one.
     pub serial: Option<u64>,
 }
 

@@ -34,7 +34,7 @@ pub use bundle::{
     Bundle, BundleSource, Candidate, Catalogue, Finding, HookDefinition, Ownership, Refused, Selectors, ToolAttributes,
     ToolDeclaration, ToolEffect, ToolFacts,
 };
-pub use call::{Agent, Approval, Call, Claims, Correlation, Principal, Runtime, ToolRef};
+pub use call::{Agent, Approval, Call, Claims, Principal, Runtime, ToolRef};
 pub use clock::{Clock, Monotonic, Timestamp};
 pub use digest::Digest;
 pub use fact::{
@@ -43,11 +43,11 @@ pub use fact::{
 };
 pub use generation::{Chain, Chains, DuplicateHook, Generation, GenerationNumbers, GenerationRef, Resolution, ResolveError};
 pub use hook::{Hook, HookAnswer, HookInput, Locality, Notice, NoticeFailed};
-pub use identity::{CallKey, IdentityKey, KeyId};
+pub use identity::{IdentityKey, KeyId};
 pub use ids::{
-    AgentId, AgentRevision, ApprovalId, BundleName, Code, ExternalToolName, GroupId, HookId, InvalidCode, InvalidId,
-    InvocationId, OwnerId, PolicyId, PrincipalId, PrincipalKind, ProviderId, ResourceId, Revision, RunId, SidecarId, TenantId,
-    ToolCallId, ToolId, WorkspaceId,
+    AgentId, AgentRevision, ApprovalId, BundleName, CallKey, Code, Correlation, ExternalToolName, GroupId, HookId, InvalidCode,
+    InvalidId, InvocationId, OwnerId, PolicyId, PrincipalId, PrincipalKind, ProviderId, ResourceId, Revision, RunId, SidecarId,
+    TenantId, ToolCallId, ToolId, WorkspaceId,
 };
 pub use journal::{
     AppendError, Conflict, Entry, InvocationKey, InvocationRecord, LastActivated, Lookup, NumberRequest, Receipt, Store,
@@ -61,7 +61,7 @@ pub use read::{FactFilter, FactPage, FactQuery, InvalidQuery, PageLimit, Reader,
 pub use rights::Rights;
 pub use run::{History, OwnerKind, RunKey, SystemRun};
 pub use sensitive::Sensitive;
-pub use stage::{AttemptIds, DecisionRules, Judged, Judgement, Received, Resolved, StartedAlone};
+pub use stage::{AttemptIds, DecisionRules, Judged, Judgement, Received, Resolved};
 pub use trace::{
     Decision, Enforcement, Evidence, HookEvaluation, ManagedResource, Source, Trace, Verdict, VerdictKind, WhenNoHookMatches,
     codes, pseudo_hooks,

@@ -17,10 +17,6 @@ pub const ARGUMENTS_MAX_DEPTH: usize = 64;
 pub const TRACEPARENT_MAX_BYTES: usize = 128;
 /// Most groups that one call may claim for its principal.
 pub const CLAIMED_GROUPS_MAX_COUNT: usize = 64;
-/// Most attributes that one call may claim for its principal.
-pub const CLAIMED_ATTRIBUTES_MAX_COUNT: usize = 64;
-/// Longest value of a claimed attribute, in bytes of UTF-8.
-pub const CLAIMED_ATTRIBUTE_MAX_BYTES: usize = 1_024;
 /// Most correlation ids that one call may carry.
 pub const CORRELATION_MAX_COUNT: usize = 16;
 /// Deepest nesting of sub-agents that a call may state.

@@ -25,6 +25,12 @@ impl Rights {
         listed(&self.tenants, &run.tenant) && listed(&self.workspaces, &run.workspace)
     }
 
+    /// Whether there are tenants or workspaces that the caller may not name.
+    #[must_use]
+    pub const fn are_narrowed(&self) -> bool {
+        !(self.tenants.is_empty() && self.workspaces.is_empty())
+    }
+
     /// Whether the caller may speak as this agent.
     #[must_use]
     pub fn cover_agent(&self, agent: &AgentId) -> bool {

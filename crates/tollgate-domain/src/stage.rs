@@ -85,10 +85,6 @@ pub struct Resolved {
     started: bool,
 }
 
-/// A Started fact that is to be made durable by itself, before a remote hook is asked.
-#[derive(Debug)]
-pub struct StartedAlone(pub Entry);
-
 /// What running a chain gave, and what the record needs beside.
 #[derive(Debug)]
 pub struct Judgement {
@@ -162,15 +158,16 @@ impl Resolved {
         &self.resolution
     }
 
-    /// The Started fact by itself; the judged stage will then not repeat it.
+    /// The Started fact by itself, to be made durable before a remote hook is asked; the judged stage will
+    /// then not repeat it.
     #[must_use]
-    pub fn start_alone(&mut self, sidecar: &SidecarId) -> StartedAlone {
+    pub fn start_alone(&mut self, sidecar: &SidecarId) -> Entry {
         let facts = vec![self.started_fact(sidecar)];
         self.started = true;
-        StartedAlone(self.entry(facts))
+        self.entry(facts)
     }
 
-    /// Whether the Started fact is on record by itself.
+    /// Whether the Started fact is recorded by itself, and not with the decision.
     #[must_use]
     pub const fn is_started(&self) -> bool {
         self.started

@@ -173,15 +173,11 @@ impl Trace {
     /// Failed; the first that did gives the decision. Silence is decided by `otherwise`.
     #[must_use]
     pub fn decide(hooks: Vec<HookEvaluation>, otherwise: WhenNoHookMatches) -> Self {
-        let enforced = || hooks.iter().filter(|entry| entry.enforcement == Enforcement::Enforce);
-        let refusal = enforced().find_map(|entry| match entry.verdict {
-            VerdictKind::Denied => Some((Decision::Deny, entry)),
-            VerdictKind::Failed => Some((Decision::Failed, entry)),
-            VerdictKind::Allowed | VerdictKind::Abstained => None,
-        });
+        let allows = |entry: &HookEvaluation| entry.enforcement == Enforcement::Enforce && entry.verdict == VerdictKind::Allowed;
+        let refusal = hooks.iter().find_map(|entry| Some((entry.refusal()?, entry)));
         let (decision, decided_by, code) = match refusal {
             Some((decision, entry)) => (decision, Some(entry.hook.clone()), entry.code.clone()),
-            None if enforced().any(|entry| entry.verdict == VerdictKind::Allowed) => (Decision::Allow, None, None),
+            None if hooks.iter().any(allows) => (Decision::Allow, None, None),
             None => match otherwise {
                 WhenNoHookMatches::Allow => (Decision::Allow, None, None),
                 WhenNoHookMatches::Deny => (Decision::Deny, None, Some(codes::NO_HOOK_MATCHED.clone())),
@@ -204,6 +200,16 @@ impl Trace {
 }
 
 impl HookEvaluation {
+    /// What the chain comes to by this entry alone, where it ends it: an enforced Denied or Failed.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Decision> {
+        match (self.enforcement, self.verdict) {
+            (Enforcement::Enforce, VerdictKind::Denied) => Some(Decision::Deny),
+            (Enforcement::Enforce, VerdictKind::Failed) => Some(Decision::Failed),
+            (Enforcement::Enforce, VerdictKind::Allowed | VerdictKind::Abstained) | (Enforcement::Shadow, _) => None,
+        }
+    }
+
     /// The entry of one of [`pseudo_hooks`], after `asked` others.
     #[must_use]
     pub fn pseudo(asked: usize, hook: &'static str, verdict: VerdictKind, code: Code) -> Self {
@@ -329,7 +335,7 @@ pub mod pseudo_hooks {
     pub const TOOL_CATALOGUE: &str = "tool-catalogue";
     /// Could not build the chain.
     pub const HOOK_RESOLVER: &str = "hook-resolver";
-    /// Could not record.
+    /// Stands for the call itself: refuses one that was cut where no hook was left to be cut.
     pub const HOOK_GOVERNANCE: &str = "hook-governance";
     /// All of them.
     pub const ALL: &[&str] = &[TOOL_CATALOGUE, HOOK_RESOLVER, HOOK_GOVERNANCE];

@@ -4,8 +4,8 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use tollgate_domain::{
-    Code, Enforcement, HookAnswer, HookDefinition, HookEvaluation, HookInput, Judgement, Message, Resolution, Resolved, Verdict,
-    VerdictKind, codes, pseudo_hooks,
+    Code, HookAnswer, HookDefinition, HookEvaluation, HookInput, Judgement, Message, Resolution, Resolved, Verdict, VerdictKind,
+    codes, pseudo_hooks,
 };
 
 use crate::{cut::Cut, engine::Engine};
@@ -31,7 +31,7 @@ impl Engine {
                 asked.reserve(hooks.len());
                 for definition in hooks {
                     let (entry, said) = self.ask(definition, input, resolved, asked.len(), cut).await;
-                    let ends = refuses(&entry);
+                    let ends = entry.refusal().is_some();
                     asked.push(entry);
                     if ends {
                         message = said;
@@ -41,7 +41,7 @@ impl Engine {
             }
         }
         // An empty chain, or one that ends in shadow hooks, is cut as well.
-        if cut.is_made() && !asked.iter().any(refuses) {
+        if cut.is_made() && !asked.iter().any(|entry| entry.refusal().is_some()) {
             let cancelled = codes::TOOL_EXECUTION_CANCELLED.clone();
             asked.push(HookEvaluation::pseudo(asked.len(), pseudo_hooks::HOOK_GOVERNANCE, VerdictKind::Failed, cancelled));
         }
@@ -111,12 +111,4 @@ async fn judge_guarded(definition: &HookDefinition, input: HookInput<'_>, cut: &
 
 fn failed(code: &Code) -> HookAnswer {
     Verdict::Failed { code: code.clone() }.into()
-}
-
-fn refuses(entry: &HookEvaluation) -> bool {
-    entry.enforcement == Enforcement::Enforce
-        && match entry.verdict {
-            VerdictKind::Denied | VerdictKind::Failed => true,
-            VerdictKind::Allowed | VerdictKind::Abstained => false,
-        }
 }

@@ -1,6 +1,6 @@
 //! Complete: how an allowed invocation ended, by its caller's word and by governance's.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tollgate_domain::{
     AppendError, CallRecord, Code, Decision, Entry, FailureKind, History, InvocationId, InvocationKey, InvocationRecord,
@@ -20,7 +20,7 @@ pub struct Completion {
     pub reported: Option<Outcome>,
     /// What governance makes of it.
     pub governed: Outcome,
-    /// Whether this is the outcome of an earlier Complete.
+    /// Whether this outcome stood already: an earlier Complete's, or governance's own.
     pub repeat: bool,
     /// The sequence of the terminal fact in its run; 0 for a repeat.
     pub sequence: u64,
@@ -35,9 +35,9 @@ impl Engine {
         run: RunKey,
         invocation: InvocationId,
         reported: Reported,
-        timeout: Duration,
     ) -> Result<Completion, CompleteError> {
-        let record = self.invocation_within(&run, &invocation, timeout).await?;
+        let found = self.within_limit(self.store.invocation(&run, &invocation)).await?;
+        let record = found.ok_or(CompleteError::NotFound)?;
         if !rights.cover_agent(&record.started.call.subject.agent.id) {
             return Err(CompleteError::NotFound);
         }
@@ -77,34 +77,23 @@ impl Engine {
         let key = InvocationKey { tool_call, invocation: invocation.clone(), tool };
         let entry =
             Entry { history: History::Run(run.clone()), invocation: Some(key), facts: vec![terminal.clone().into_fact()] };
-        let wait = timeout.min(self.options.journal_max_wait);
-        match tokio::time::timeout(wait, self.store.append(entry)).await {
+        match tokio::time::timeout(self.options.journal_max_wait, self.store.append(entry)).await {
             Ok(Ok(receipt)) => Ok(completion(receipt.sequence)),
             // Somebody was first: the first outcome stands.
             Ok(Err(AppendError::Conflict(_))) => {
-                let record = self.invocation_within(&run, &invocation, timeout).await?;
-                ended(&record)?.ok_or(CompleteError::Internal)
+                let found = self.within_limit(self.store.invocation(&run, &invocation)).await?;
+                ended(&found.ok_or(CompleteError::Internal)?)?.ok_or(CompleteError::Internal)
             }
             Ok(Err(AppendError::Unavailable(Unavailable { cause, .. }))) => Err(JournalProblem::Unavailable(cause).into()),
-            Err(_) => Err(self.no_answer_within(timeout).into()),
+            Err(_) => Err(JournalProblem::TooSlow.into()),
         }
     }
 
-    fn no_answer_within(&self, timeout: Duration) -> JournalProblem {
-        if timeout <= self.options.journal_max_wait { JournalProblem::DeadlinePassed } else { JournalProblem::TooSlow }
-    }
-
-    async fn invocation_within(
-        &self,
-        run: &RunKey,
-        invocation: &InvocationId,
-        timeout: Duration,
-    ) -> Result<InvocationRecord, CompleteError> {
-        let wait = timeout.min(self.options.journal_max_wait);
-        match tokio::time::timeout(wait, self.store.invocation(run, invocation)).await {
-            Ok(Ok(found)) => found.ok_or(CompleteError::NotFound),
-            Ok(Err(Unavailable { cause, .. })) => Err(JournalProblem::Unavailable(cause).into()),
-            Err(_) => Err(self.no_answer_within(timeout).into()),
+    /// A read of the journal within the sidecar's limit.
+    async fn within_limit<T>(&self, reading: impl Future<Output = Result<T, Unavailable>>) -> Result<T, JournalProblem> {
+        match tokio::time::timeout(self.options.journal_max_wait, reading).await {
+            Ok(read) => read.map_err(|Unavailable { cause, .. }| JournalProblem::Unavailable(cause)),
+            Err(_) => Err(JournalProblem::TooSlow),
         }
     }
 }

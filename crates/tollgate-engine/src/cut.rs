@@ -13,6 +13,11 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
+    /// The end of time that nobody else can shorten.
+    pub(crate) fn after(time: Duration) -> Self {
+        Self { cancel: CancellationToken::new(), deadline: Instant::now() + time }
+    }
+
     /// Whether the caller no longer waits.
     pub(crate) fn is_made(&self) -> bool {
         self.cancel.is_cancelled() || Instant::now() >= self.deadline

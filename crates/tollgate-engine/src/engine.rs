@@ -12,7 +12,7 @@ use tollgate_domain::{
 use crate::{
     complete::Completion,
     cut::Cut,
-    error::{CompleteError, EvaluateError},
+    error::{CompleteError, EvaluateError, JournalProblem},
     flight::Flights,
     generations::{Generations, Status},
 };
@@ -140,7 +140,8 @@ impl Engine {
         answer
     }
 
-    /// Records how an allowed invocation ended. Goes on when the future is dropped.
+    /// Records how an allowed invocation ended. Goes on after `timeout`, and when the future is dropped:
+    /// what became of a tool is worth recording even when nobody waits for it any more.
     pub async fn complete(
         self: &Arc<Self>,
         rights: &Rights,
@@ -155,8 +156,11 @@ impl Engine {
         if self.stop.is_cancelled() {
             return Err(CompleteError::ShuttingDown);
         }
-        let completing = Arc::clone(self).record_outcome(rights.clone(), run, invocation, reported, timeout);
-        self.tasks.spawn(completing).await.unwrap_or(Err(CompleteError::Internal))
+        let completing = self.tasks.spawn(Arc::clone(self).record_outcome(rights.clone(), run, invocation, reported));
+        match tokio::time::timeout(timeout, completing).await {
+            Ok(ended) => ended.unwrap_or(Err(CompleteError::Internal)),
+            Err(_) => Err(JournalProblem::DeadlinePassed.into()),
+        }
     }
 
     /// Runs a task that shutdown waits for; it has to end soon after [`Engine::draining`].

@@ -34,6 +34,9 @@ pub enum EvaluateError {
     /// It cannot be shown that the recorded ALLOW is for this very call.
     #[error("invocation_id {0:?} is recorded, but its arguments can no longer be compared: take a new one for a new attempt")]
     InvocationUnverifiable(InvocationId),
+    /// The caller cancelled before it could be told a recorded ALLOW.
+    #[error("the call was cancelled, or its deadline passed, before it was answered")]
+    Cancelled,
     /// The same call was sent before and is not decided yet.
     #[error("invocation_id {0:?} is still being judged: ask again with the same one")]
     StillInFlight(InvocationId),

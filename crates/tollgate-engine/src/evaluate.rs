@@ -1,10 +1,10 @@
 //! The life of one Evaluate, stage by stage: Received -> Resolved -> Judged -> Recorded.
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tollgate_domain::{
     AppendError, Call, Comparison, Conflict, Entry, InvocationId, Judged, Locality, Lookup, Recalled, Received, Recorded,
-    Resolution, Resolved, Rights, StartedAlone, Unavailable, recall, record,
+    Resolution, Resolved, Rights, Unavailable, recall, record,
 };
 
 use crate::{
@@ -57,7 +57,7 @@ impl Engine {
         let mut lookup = self.look_up(&received, cut).await?;
         if let Some(invocation) = lookup.invocation.take() {
             let recalled = recall(invocation, received.ids(), received.record(), comparison, self.clock.now());
-            return answer_recalled(recalled, &received.ids().invocation);
+            return answer_recalled(recalled, &received.ids().invocation, cut);
         }
         if lookup.tool.as_ref().is_some_and(|tool| *tool != received.call().tool.id) {
             return Err(other_tool());
@@ -81,7 +81,7 @@ impl Engine {
                 let found = self.bounded(cut, self.store.invocation(&run, &ids.invocation)).await?;
                 // Its arguments were never here, so only a refusal can be repeated.
                 let recall = |found| recall(found, &ids, &record, Comparison::Unknown, self.clock.now());
-                answer_recalled(found.map_or(Recalled::Unverifiable, recall), &ids.invocation)
+                answer_recalled(found.map_or(Recalled::Unverifiable, recall), &ids.invocation, cut)
             }
         }
     }
@@ -89,7 +89,7 @@ impl Engine {
     /// Waits for an identical call in flight, so that one invocation is judged once.
     async fn take_off(&self, received: &Received, cut: &Cut) -> Result<(Option<Arc<Flight>>, Comparison), EvaluateError> {
         let key = (received.call().run.clone(), received.ids().invocation.clone());
-        let fingerprint = self.key.fingerprint(received.call(), received.record());
+        let fingerprint = self.key.fingerprint(received);
         loop {
             match self.flights.enter(key.clone(), fingerprint) {
                 Entrance::First(flight, comparison) => return Ok((Some(Arc::new(flight)), comparison)),
@@ -117,66 +117,67 @@ impl Engine {
         let unsettled = Unsettled { run: resolved.call().run.clone(), invocation, _flight: flight };
         if is_remote(&resolved) {
             // A remote hook may act on being asked, so that the attempt must be on record before.
-            let StartedAlone(entry) = resolved.start_alone(&self.options.rules.sidecar);
+            let entry = resolved.start_alone(&self.options.rules.sidecar);
             self.append_started(entry, &unsettled, cut).await?;
         }
         let judgement = self.run_chain(&resolved, cut).await;
         let judged = resolved.judge(judgement, &self.options.rules);
         let notices = self.notice_refusal(&judged).await;
-        self.record_judged(judged.noticed(notices), unsettled, cut).await
+        self.record_judged(judged.noticed(notices), &unsettled, cut).await
     }
 
     async fn append_started(self: &Arc<Self>, entry: Entry, unsettled: &Unsettled, cut: &Cut) -> Result<(), Lost> {
         let store = Arc::clone(&self.store);
-        let mut appending: Pin<Box<_>> = Box::pin(async move { store.append(entry).await });
         let wait = cut.remaining(self.options.journal_max_wait);
-        let ended = tokio::select! {
-            biased;
-            ended = tokio::time::timeout(wait, &mut appending) => ended.ok(),
-            () = cut.cancel.cancelled() => None,
-        };
-        match ended {
-            Some(Ok(_)) => Ok(()),
-            Some(Err(error)) => Err(self.lose(&error, false, unsettled.clone())),
-            None => {
-                self.settle_after(async move { drop(appending.await) }, unsettled.clone());
-                Err(too_late(cut))
-            }
-        }
+        let appending = async move { store.append(entry).await };
+        let appended = self.in_time(appending, wait, cut, unsettled).await?;
+        appended.map(drop).map_err(|error| self.lose(&error, false, unsettled))
     }
 
-    /// Makes the decision durable within the caller's patience. A decision that lands later is closed,
-    /// since its caller was told that there is none.
-    async fn record_judged(self: &Arc<Self>, judged: Judged, unsettled: Unsettled, cut: &Cut) -> Result<Recorded, Lost> {
-        // A refusal whose caller no longer waits is written on time of its own.
-        let already_cut = judged.refused_outcome().is_some() && cut.is_made();
+    /// Makes the decision durable within the caller's patience.
+    async fn record_judged(self: &Arc<Self>, judged: Judged, unsettled: &Unsettled, cut: &Cut) -> Result<Recorded, Lost> {
         let started = judged.resolved().is_started();
-        let wait = if already_cut { self.options.cancelled_record_wait } else { cut.remaining(self.options.journal_max_wait) };
+        let refused = judged.refused_outcome().is_some();
         let store = Arc::clone(&self.store);
-        let mut recording: Pin<Box<_>> = Box::pin(async move { record(&*store, judged).await });
-        let ended = tokio::select! {
-            biased;
-            ended = tokio::time::timeout(wait, &mut recording) => ended.ok(),
-            () = cut.cancel.cancelled(), if !already_cut => None,
+        let recording = async move { record(&*store, judged).await };
+        let recorded = if refused && cut.is_made() {
+            // A refusal whose caller no longer waits is written on time of its own.
+            let own = Cut::after(self.options.cancelled_record_wait);
+            self.in_time(recording, self.options.cancelled_record_wait, &own, unsettled).await?
+        } else {
+            self.in_time(recording, cut.remaining(self.options.journal_max_wait), cut, unsettled).await?
         };
-        match ended {
-            Some(Ok(recorded)) => Ok(recorded),
-            Some(Err(error)) => Err(self.lose(&error, started, unsettled)),
-            None => {
-                self.settle_after(async move { drop(recording.await) }, unsettled);
-                Err(too_late(cut))
-            }
+        recorded.map_err(|error| self.lose(&error, started, unsettled))
+    }
+
+    /// What a write to the journal comes to within `wait`, unless the caller cancels first. A write that
+    /// lands later is closed, since its caller was told that there is no decision.
+    async fn in_time<T: Send + 'static>(
+        self: &Arc<Self>,
+        write: impl Future<Output = T> + Send + 'static,
+        wait: Duration,
+        cut: &Cut,
+        unsettled: &Unsettled,
+    ) -> Result<T, Lost> {
+        let mut write: Pin<Box<_>> = Box::pin(write);
+        tokio::select! {
+            biased;
+            // First, so that a cancelled call is never allowed, however close the race was.
+            () = cut.cancel.cancelled() => {}
+            written = tokio::time::timeout(wait, &mut write) => if let Ok(written) = written { return Ok(written) },
         }
+        self.settle_after(async move { drop(write.await) }, unsettled.clone());
+        Err(too_late(cut))
     }
 
     /// `on_record`: whether the invocation's Started fact is durable already, and must not stay alone.
-    fn lose(self: &Arc<Self>, error: &AppendError, on_record: bool, unsettled: Unsettled) -> Lost {
+    fn lose(self: &Arc<Self>, error: &AppendError, on_record: bool, unsettled: &Unsettled) -> Lost {
         match error {
             AppendError::Conflict(Conflict::InvocationExists | Conflict::Transition(_)) => Lost::Race,
             AppendError::Conflict(Conflict::OtherTool) => Lost::Error(other_tool()),
             AppendError::Unavailable(Unavailable { cause, may_have_landed }) => {
                 if *may_have_landed || on_record {
-                    self.settle_after(std::future::ready(()), unsettled);
+                    self.settle_after(std::future::ready(()), unsettled.clone());
                 }
                 Lost::Error(JournalProblem::Unavailable(*cause).into())
             }
@@ -221,8 +222,9 @@ fn is_remote(resolved: &Resolved) -> bool {
     }
 }
 
-fn answer_recalled(recalled: Recalled, invocation: &InvocationId) -> Result<Recorded, EvaluateError> {
+fn answer_recalled(recalled: Recalled, invocation: &InvocationId, cut: &Cut) -> Result<Recorded, EvaluateError> {
     match recalled {
+        Recalled::Repeat(Recorded::Allowed(_)) if cut.is_made() => Err(EvaluateError::Cancelled),
         Recalled::Repeat(recorded) => Ok(recorded),
         Recalled::Reused => Err(EvaluateError::InvocationReused(invocation.clone())),
         Recalled::Expired => Err(EvaluateError::DecisionExpired(invocation.clone())),

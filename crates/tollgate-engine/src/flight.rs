@@ -103,3 +103,6 @@ fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
     // Every change of the table is one insertion or removal, so a panic leaves it whole.
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

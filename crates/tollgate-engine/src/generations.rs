@@ -95,7 +95,7 @@ impl Engine {
     /// Activates or refuses one candidate. Waits out a journal that fails, since neither may go unrecorded.
     pub async fn consider(self: &Arc<Self>, candidate: Candidate) {
         match candidate {
-            Err(refused) => self.refuse(refused).await,
+            Err(refused) => self.refuse(refused, "see its findings").await,
             Ok(bundle) => self.accept(bundle).await,
         }
         self.refresh_readiness();
@@ -118,10 +118,7 @@ impl Engine {
         let refuse = |code| Refused { bundle: Some(name.clone()), revision: revision.clone(), code, findings: Vec::new() };
         match self.activate(bundle, active).await {
             Ok(()) => {}
-            Err(NotActivated::Refused { code, detail }) => {
-                tracing::warn!(%code, detail, "the bundle is not activated");
-                self.refuse(refuse(code)).await;
-            }
+            Err(NotActivated::Refused { code, detail }) => self.refuse(refuse(code), &detail).await,
             Err(NotActivated::Journal(unavailable)) => {
                 tracing::warn!(
                     cause = unavailable.cause.as_str(),
@@ -143,6 +140,8 @@ impl Engine {
         }
         let chains = Chains::build(bundle, &self.generations.local)
             .map_err(|duplicate| NotActivated::Refused { code: codes::DUPLICATE_HOOK.clone(), detail: duplicate.to_string() })?;
+        // A bundle without a serial does not lower the bar for those that have one.
+        let serial = chains.bundle().serial.max(last.as_ref().and_then(|last| last.serial));
         let request = NumberRequest {
             bundle: chains.bundle().name.clone(),
             revision: chains.bundle().revision.clone(),
@@ -156,7 +155,7 @@ impl Engine {
         let fact = Fact::GenerationActivated(GenerationActivated {
             generation: generation.reference().clone(),
             revision: generation.revision().clone(),
-            serial: generation.serial(),
+            serial,
             replaced: active.as_ref().map(|active| active.reference().number),
             hooks: generation.activated_hooks(),
             sidecar: sidecar.clone(),
@@ -185,7 +184,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn refuse(self: &Arc<Self>, refused: Refused) {
+    async fn refuse(self: &Arc<Self>, refused: Refused, detail: &str) {
         let bundle = refused.bundle.or_else(|| self.generations.active().map(|active| active.reference().bundle.clone()));
         let fact = GenerationRefused {
             bundle: bundle.unwrap_or_else(BundleName::unnamed),
@@ -202,6 +201,7 @@ impl Engine {
             revision = %fact.revision,
             code = %fact.code,
             findings = fact.findings_count,
+            detail,
             "refused a bundle; the generation before it serves on"
         );
         self.generations.update(|status| {
@@ -217,22 +217,16 @@ impl Engine {
 
     async fn append_system(&self, run: SystemRun, fact: Fact) -> Result<(), Unavailable> {
         let entry = Entry { history: History::System(run), invocation: None, facts: vec![fact] };
-        let append = || async {
-            match self.store.append(entry.clone()).await {
-                // Facts of the system contradict nothing.
-                Ok(_) | Err(AppendError::Conflict(_)) => Ok(()),
-                Err(AppendError::Unavailable(unavailable)) => Err(unavailable),
-            }
-        };
+        let append = || async { self.store.append(entry.clone()).await.map(drop).map_err(|error| unwritten(&error)) };
         self.persist(append).await
     }
 
-    /// Repeats an operation of the journal until it heals; an error only once the journal is closed.
+    /// Repeats an operation of the journal until it heals; an error only where waiting cannot help.
     async fn persist<T, F: Future<Output = Result<T, Unavailable>>>(&self, operation: impl Fn() -> F) -> Result<T, Unavailable> {
         loop {
             match operation().await {
                 Ok(value) => return Ok(value),
-                Err(unavailable) if unavailable.cause == UnavailableCause::Closed => return Err(unavailable),
+                Err(unavailable) if is_final(unavailable.cause) => return Err(unavailable),
                 Err(_) => {
                     let health = self.store.health();
                     if matches!(health, StoreHealth::Failing(_)) {
@@ -259,5 +253,24 @@ impl Engine {
             // The thread ends by itself; nobody waits for it.
             drop(tokio::task::spawn_blocking(move || drop(old)));
         });
+    }
+}
+
+/// A fact of the system that contradicts the record can only mean a record that is not what was written.
+pub(crate) fn unwritten(error: &AppendError) -> Unavailable {
+    match error {
+        AppendError::Unavailable(unavailable) => *unavailable,
+        AppendError::Conflict(_) => Unavailable { cause: UnavailableCause::Corrupt, may_have_landed: false },
+    }
+}
+
+const fn is_final(cause: UnavailableCause) -> bool {
+    match cause {
+        UnavailableCause::Closed | UnavailableCause::Corrupt => true,
+        UnavailableCause::Full
+        | UnavailableCause::ReadOnly
+        | UnavailableCause::Io
+        | UnavailableCause::Overloaded
+        | UnavailableCause::Other => false,
     }
 }

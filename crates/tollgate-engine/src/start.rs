@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use tollgate_domain::{AppendError, ConfigurationLoosened, Entry, Fact, History, SidecarStarted, SystemRun, Unavailable, codes};
+use tollgate_domain::{
+    AppendError, ConfigurationLoosened, Entry, Fact, History, SidecarId, SidecarStarted, SystemRun, Unavailable, codes,
+};
 
-use crate::engine::Engine;
+use crate::{engine::Engine, generations::unwritten};
 
 /// A key of the configuration that loosens a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,15 +18,17 @@ pub struct LooseKey {
 }
 
 impl Engine {
-    /// Closes invocations that an earlier process left undecided, and records this start with every
+    /// Closes invocations that an earlier process of this sidecar left undecided, and records this start with every
     /// loose key in force. Answers how many were closed.
     pub async fn start(self: &Arc<Self>, loose: &[LooseKey]) -> Result<u64, Unavailable> {
         let undecided = self.store.undecided().await?;
         let mut interrupted = 0;
-        for (run, key, started) in undecided {
+        let own = |sidecar: &SidecarId| *sidecar == self.options.rules.sidecar;
+        // Another sidecar of the same journal may be deciding what it began.
+        for (run, key, started) in undecided.into_iter().filter(|(_, _, started)| own(&started.sidecar)) {
             match self.store.append(self.cancellation(run, key, started.at, &codes::INTERRUPTED)).await {
                 Ok(_) => interrupted += 1,
-                // Another sidecar of the same journal closed it, or is deciding it right now.
+                // Closed already.
                 Err(AppendError::Conflict(_)) => {}
                 Err(AppendError::Unavailable(unavailable)) => return Err(unavailable),
             }
@@ -47,9 +51,6 @@ impl Engine {
             })
         }));
         let entry = Entry { history: History::System(SystemRun::Sidecar(sidecar)), invocation: None, facts };
-        match self.store.append(entry).await {
-            Ok(_) | Err(AppendError::Conflict(_)) => Ok(interrupted),
-            Err(AppendError::Unavailable(unavailable)) => Err(unavailable),
-        }
+        self.store.append(entry).await.map(|_| interrupted).map_err(|error| unwritten(&error))
     }
 }

@@ -38,9 +38,9 @@ pub(crate) enum Numbering {
 impl Numbered {
     /// Numbers a generation.
     ///
-    /// Its own number, that of the same revision with the same digest, is given again, unless the sidecar already ran a higher one: then the content
-    /// has returned to what it was, and numbers never fall. A hook keeps its number only while its
-    /// content equals that in the generation before.
+    /// The same revision with the same digest is given its number again, unless the sidecar already ran
+    /// a higher one: then the content has returned to what it was, and numbers never fall. A hook keeps
+    /// its number only while its content equals that in the generation before.
     pub(crate) fn number(self, request: &NumberRequest) -> Numbering {
         let last = request.last.unwrap_or(0);
         match self.same {

@@ -52,7 +52,7 @@ impl Governance {
     async fn end(&self, request: v1::CompleteRequest, asked: Option<Duration>) -> Result<v1::CompleteResponse, Problem> {
         let _place = self.admission.admit()?;
         let run = inbound::run(request.run)?;
-        let invocation = inbound::id("invocation_id", &request.invocation_id, str::parse)?;
+        let invocation = inbound::required("invocation_id", &request.invocation_id, str::parse)?;
         let reported = inbound::reported(request.outcome)?;
         let timeout = time_limit(asked, self.limits.default_timeout, self.limits.max_timeout);
         Ok(outbound::completion(self.engine.complete(&self.rights, run, invocation, reported, timeout).await?))

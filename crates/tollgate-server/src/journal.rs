@@ -35,7 +35,7 @@ impl Journal {
     }
 
     async fn tool_call(&self, request: v1::GetToolCallRequest) -> Result<v1::GetToolCallResponse, Problem> {
-        let id = inbound::id("tool_call_id", &request.tool_call_id, str::parse)?;
+        let id = inbound::required("tool_call_id", &request.tool_call_id, str::parse)?;
         let run = self.run(request.run)?;
         let summary = self.reader.tool_call(&run, &id).await?.ok_or_else(|| Problem::not_found("tool call in this run"))?;
         Ok(v1::GetToolCallResponse { tool_call: Some(outbound::tool_call(summary)) })

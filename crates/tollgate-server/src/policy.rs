@@ -1,10 +1,10 @@
-//! The read door: which policy decides, and its history.
+//! The read door: which generation decides, and the history of its bundle.
 
 use std::sync::Arc;
 
-use tollgate_domain::{BundleName, FactFilter, FactQuery, History, Reader, SidecarId, SystemRun};
+use tollgate_domain::{BundleName, FactFilter, FactQuery, History, Reader, Rights, SidecarId, SystemRun};
 use tollgate_engine::Engine;
-use tollgate_proto::v1::{self, policy_service_server::PolicyService};
+use tollgate_proto::v1::{self, history_entry::Event, policy_service_server::PolicyService};
 use tonic::{Request, Response, Status};
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
 pub(crate) struct Policy {
     pub(crate) engine: Arc<Engine>,
     pub(crate) reader: Arc<dyn Reader>,
+    pub(crate) rights: Arc<Rights>,
     pub(crate) sidecar: SidecarId,
 }
 
@@ -27,14 +28,14 @@ impl Policy {
             generation: Some(outbound::generation(active.reference())),
             revision: active.revision().to_string(),
             activated_at: status.activated_at.map(outbound::timestamp),
-            hooks: outbound::managed_hooks(active.activated_hooks()),
+            hooks: self.visible_hooks(outbound::managed_hooks(active.activated_hooks())),
         });
         v1::GetStatusResponse {
             active,
             desired_revision: status.desired.as_ref().map(ToString::to_string).unwrap_or_default(),
             attempted_revision: status.attempted.as_ref().map(ToString::to_string).unwrap_or_default(),
             last_success_at: status.last_success_at.map(outbound::timestamp),
-            last_error: status.last_error.clone().map(outbound::refused_generation),
+            last_error: status.last_error.clone().map(|refused| self.visible_findings(outbound::refused_generation(refused))),
             sidecar_id: self.sidecar.to_string(),
         }
     }
@@ -44,13 +45,36 @@ impl Policy {
         let bundle = match (request.bundle.as_str(), &self.engine.status().active) {
             ("", Some(active)) => active.reference().bundle.clone(),
             ("", None) => BundleName::unnamed(),
-            (name, _) => inbound::id("bundle", name, str::parse)?,
+            (name, _) => inbound::required("bundle", name, str::parse)?,
         };
         let history = History::System(SystemRun::Bundle(bundle));
         let query = FactQuery { history, filter: FactFilter::default(), after_sequence: request.after_sequence, limit };
         let page = self.reader.facts(query).await?.ok_or_else(|| Problem::not_found("bundle"))?;
-        let entries = page.facts.into_iter().filter_map(outbound::history_entry).collect();
+        let mut entries: Vec<_> = page.facts.into_iter().filter_map(outbound::history_entry).collect();
+        for entry in &mut entries {
+            entry.event = entry.event.take().map(|event| match event {
+                Event::Activated(activated) => {
+                    Event::Activated(v1::GenerationActivated { hooks: self.visible_hooks(activated.hooks), ..activated })
+                }
+                Event::Refused(refused) => Event::Refused(self.visible_findings(refused)),
+            });
+        }
         Ok(v1::ListHistoryResponse { entries, next: page.next })
+    }
+
+    fn visible_hooks(&self, mut hooks: Vec<v1::ManagedHook>) -> Vec<v1::ManagedHook> {
+        hooks.retain(|hook| self.may_see(&hook.resource_id));
+        hooks
+    }
+
+    fn visible_findings(&self, mut refused: v1::GenerationRefused) -> v1::GenerationRefused {
+        refused.findings.retain(|finding| self.may_see(&finding.path));
+        refused
+    }
+
+    /// A narrowed listener learns of no place that names a tenant or workspace.
+    fn may_see(&self, place: &str) -> bool {
+        !(self.rights.are_narrowed() && place.starts_with("workspaces/"))
     }
 }
 

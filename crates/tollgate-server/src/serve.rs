@@ -91,8 +91,9 @@ async fn routes(services: Services, door: Door, rights: Arc<Rights>) -> Routes {
             names.push("tollgate.v1.GovernanceService");
         }
         Door::Read => {
-            routes.add_service(JournalServiceServer::new(Journal { reader: Arc::clone(&reader), rights }));
-            routes.add_service(PolicyServiceServer::new(Policy { engine: Arc::clone(&engine), reader, sidecar }));
+            let journal = Journal { reader: Arc::clone(&reader), rights: Arc::clone(&rights) };
+            routes.add_service(JournalServiceServer::new(journal));
+            routes.add_service(PolicyServiceServer::new(Policy { engine: Arc::clone(&engine), reader, rights, sidecar }));
             names.extend(["tollgate.v1.JournalService", "tollgate.v1.PolicyService"]);
         }
     }

@@ -83,6 +83,7 @@ impl From<EvaluateError> for Problem {
             EvaluateError::InvocationReused(_) => Self::new(Code::AlreadyExists, "INVOCATION_REUSED", message),
             EvaluateError::DecisionExpired(_) => Self::new(Code::AlreadyExists, "DECISION_EXPIRED", message),
             EvaluateError::InvocationUnverifiable(_) => Self::new(Code::AlreadyExists, "INVOCATION_UNVERIFIABLE", message),
+            EvaluateError::Cancelled => Self::new(Code::Cancelled, "CANCELLED", message),
             EvaluateError::StillInFlight(_) => Self::new(Code::DeadlineExceeded, "STILL_IN_FLIGHT", message),
             EvaluateError::ShuttingDown => Self::new(Code::Unavailable, "SHUTTING_DOWN", message),
             EvaluateError::Internal => Self::new(Code::Internal, "INTERNAL", message),
@@ -109,7 +110,7 @@ impl From<JournalProblem> for Problem {
             JournalProblem::Unavailable(_) | JournalProblem::TooSlow => Code::Unavailable,
             JournalProblem::DeadlinePassed => Code::DeadlineExceeded,
         };
-        let message = format!("{problem}; nothing was approved or recorded as the answer of this call");
+        let message = problem.to_string();
         Self::new(code, "JOURNAL_UNAVAILABLE", message).with("cause", problem.cause())
     }
 }

@@ -54,11 +54,12 @@ impl Session {
         answers: mpsc::Sender<Result<v1::EvaluateStreamResponse, Status>>,
     ) {
         let draining = self.governance.engine.draining();
-        let mut more = true;
-        while more || !self.in_flight.is_empty() {
+        let (mut more, mut takes) = (true, true);
+        while more && takes || !self.in_flight.is_empty() {
             tokio::select! {
                 () = answers.closed() => return,
-                () = draining.cancelled(), if more => more = false,
+                // What is in flight can still be cancelled; what comes is refused by the engine.
+                () = draining.cancelled(), if takes => takes = false,
                 Some((attempt, response)) = self.in_flight.next() => {
                     self.landed(attempt);
                     if answers.send(Ok(response)).await.is_err() {
@@ -89,7 +90,7 @@ impl Session {
         };
         let (run, invocation_id) = (request.run.clone(), request.invocation_id.clone());
         let checked = inbound::run(run.clone()).and_then(|run| {
-            let invocation = inbound::id("invocation_id", &invocation_id, str::parse::<InvocationId>)?;
+            let invocation = inbound::required("invocation_id", &invocation_id, str::parse::<InvocationId>)?;
             Ok(((run, invocation), inbound::timeout(evaluate.timeout)?))
         });
         match checked {
@@ -118,7 +119,7 @@ impl Session {
     }
 
     fn cancel(&mut self, cancel: &v1::StreamCancel) {
-        let invocation = inbound::id("cancel.invocation_id", &cancel.invocation_id, str::parse::<InvocationId>);
+        let invocation = inbound::required("cancel.invocation_id", &cancel.invocation_id, str::parse::<InvocationId>);
         match inbound::run(cancel.run.clone()).and_then(|run| Ok((run, invocation?))) {
             Err(field) => self.answer_at_once(cancel.run.clone(), cancel.invocation_id.clone(), field),
             Ok(attempt) => {

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tollgate_client::v1::{self, evaluate_stream_response::Answer};
+use tollgate_client::v1::{self, evaluate_stream_response::Answer, governance_service_client::GovernanceServiceClient};
 use tollgate_domain::FactKind;
 use tollgate_tests::{
     journal_file::{self, Hold},
     sidecar::{Setup, Sidecar, eventually},
     wire,
 };
-use tonic::{Code, Streaming};
+use tonic::{Code, Streaming, transport::Channel};
 
 /// A stream with its two ends.
 struct Duplex {
@@ -47,8 +47,15 @@ pub(crate) async fn answers(
     sidecar: &Sidecar,
     elements: Vec<v1::EvaluateStreamRequest>,
 ) -> Vec<v1::EvaluateStreamResponse> {
-    let stream = tokio_stream::iter(elements);
-    let answers = sidecar.gate().await.raw().evaluate_stream(stream).await.unwrap().into_inner();
+    answers_of(sidecar.gate().await.raw(), elements).await
+}
+
+/// As [`answers`], over any client.
+pub(crate) async fn answers_of(
+    mut client: GovernanceServiceClient<Channel>,
+    elements: Vec<v1::EvaluateStreamRequest>,
+) -> Vec<v1::EvaluateStreamResponse> {
+    let answers = client.evaluate_stream(tokio_stream::iter(elements)).await.unwrap().into_inner();
     answers.map(Result::unwrap).collect().await
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
-use tollgate_domain::{Bundle, Finding, Refused, UnavailableCause};
+use tollgate_domain::{Bundle, BundleSource, Candidate, Finding, Refused, UnavailableCause};
 
 use crate::harness::{Does, World, allowed, assert_allowed, bundle, call, hook, options};
 
@@ -138,6 +138,17 @@ async fn p04_an_older_or_equal_serial_is_refused_and_a_higher_one_activated() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn p04_a_bundle_without_a_serial_does_not_lower_the_bar_for_those_that_have_one() {
+    let world = World::empty(options());
+    world.engine.consider(Ok(with_serial(&world, "five", 5))).await;
+    world.activate("none", vec![hook("a")]).await;
+    world.engine.consider(Ok(with_serial(&world, "four", 4))).await;
+    assert_eq!(world.engine.status().active.as_ref().unwrap().revision().as_str(), "none");
+    world.engine.consider(Ok(with_serial(&world, "six", 6))).await;
+    assert_eq!(world.engine.status().active.as_ref().unwrap().revision().as_str(), "six");
+}
+
+#[tokio::test(start_paused = true)]
 async fn p04_after_a_restart_an_older_serial_is_refused_and_the_active_revision_is_right() {
     let world = World::empty(options());
     world.engine.consider(Ok(with_serial(&world, "five", 5))).await;
@@ -196,4 +207,57 @@ async fn p13_nothing_is_activated_before_its_activation_is_on_record() {
     tokio::join!(activating, healing);
     assert!(world.engine.status().active.is_some());
     assert_allowed(world.ask(call("i-1")).await);
+}
+
+/// Offers what it is given, and then nothing more.
+#[derive(Debug)]
+struct Offers(tokio::sync::mpsc::UnboundedReceiver<Candidate>);
+
+#[async_trait::async_trait]
+impl BundleSource for Offers {
+    async fn next(&mut self) -> Candidate {
+        match self.0.recv().await {
+            Some(candidate) => candidate,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_source_offers_is_activated_one_after_the_other_until_shutdown() {
+    let world = World::empty(options());
+    let (offer, offers) = tokio::sync::mpsc::unbounded_channel();
+    world.engine.keep_generations(Box::new(Offers(offers)));
+    for revision in ["first", "second"] {
+        offer.send(Ok(bundle(revision, vec![hook("a").content(revision)], &world.log))).unwrap();
+    }
+    world.settle().await;
+    assert_eq!(*world.engine.readiness().borrow(), tollgate_engine::Readiness::Serving);
+    assert_allowed(world.ask(call("i-1")).await);
+    world.engine.shut_down().await;
+    assert!(offer.is_closed(), "the source is dropped");
+    insta::assert_snapshot!(world.log.take(), @"
+    commit of the system
+      1 GenerationActivated 1 revision first [hooks/a@1]
+    commit of the system
+      2 GenerationActivated 2 revision second replaces 1 [hooks/a@2]
+    ask a about i-1 attempt 1
+    commit i-1 attempt 1
+      1 ToolCallStarted
+      2 GovernanceEvaluated ALLOW [1 a ALLOWED] generation 2
+    answer ALLOW; attempt 1, generation 2, sequence 2
+    ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_does_not_wait_for_an_activation_that_the_journal_holds_up() {
+    let world = World::empty(options());
+    let (offer, offers) = tokio::sync::mpsc::unbounded_channel();
+    world.engine.keep_generations(Box::new(Offers(offers)));
+    world.fail(Some(UnavailableCause::Full));
+    offer.send(Ok(bundle("first", vec![hook("a")], &world.log))).unwrap();
+    world.settle().await;
+    let began = tokio::time::Instant::now();
+    world.engine.shut_down().await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }

@@ -19,6 +19,7 @@ mod drain;
 mod harness;
 mod interleavings;
 mod journal_faults;
+mod notices;
 mod outcomes;
 mod refusals;
 mod repeats;

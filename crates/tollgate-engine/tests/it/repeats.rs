@@ -117,6 +117,16 @@ async fn b10_a_duplicate_in_flight_gives_up_at_its_own_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn l35_a_repeat_that_is_cancelled_is_not_given_the_allow() {
+    let world = World::with(vec![hook("a")]).await;
+    world.decide(call("i-1")).await;
+    let sent = world.send(call("i-1"));
+    sent.cancel.cancel();
+    assert_eq!(sent.answer().await.unwrap_err(), EvaluateError::Cancelled);
+    assert_allowed(world.ask(call("i-1")).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn b10_after_an_outcome_an_allow_is_not_repeated() {
     let world = World::with(vec![hook("a")]).await;
     world.decide(call("i-1")).await;

@@ -127,3 +127,22 @@ async fn what_another_sidecar_decided_under_the_same_id_is_not_closed() {
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     assert_eq!(state(&world, "i-1").await, InvocationState::Open);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_started_fact_that_lands_after_its_caller_left_asks_nobody_and_is_closed() {
+    let world = World::with(vec![hook("a").remote()]).await;
+    world.store.next([Fault::Stall]);
+    let sent = world.send(call("i-1"));
+    world.settle().await;
+    sent.cancel.cancel();
+    sent.answer().await.unwrap_err();
+    world.store.let_go();
+    world.settle().await;
+    insta::assert_snapshot!(world.log.take(), @"
+    no decision: journal deadline_passed
+    commit i-1 attempt 1
+      1 ToolCallStarted
+    commit i-1 attempt 1
+      2 ToolCallCancelled cancelled journal_unavailable
+    ");
+}

@@ -37,6 +37,19 @@ async fn an_invocation_that_a_crash_left_undecided_is_closed_at_the_next_start()
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_another_sidecar_is_deciding_is_not_closed_at_the_start_of_this_one() {
+    let busy = World::with(vec![hook("a").remote().does(Does::Hang)]).await;
+    let in_flight = busy.send(call("i-1"));
+    busy.settle().await;
+    let mut rules = options().rules;
+    rules.sidecar = "sidecar-2".parse().unwrap();
+    let options = tollgate_engine::EngineOptions { rules, ..options() };
+    let world = World::on(std::sync::Arc::clone(&busy.store.inner), options, Vec::new());
+    assert_eq!(world.engine.start(&[]).await.unwrap(), 0);
+    in_flight.hang_up();
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_engine_whose_journal_fails_does_not_start() {
     let world = World::empty(options());
     world.fail(Some(UnavailableCause::ReadOnly));

@@ -139,3 +139,14 @@ async fn b05_claims_reach_a_hook_only_where_the_caller_is_trusted_for_them() {
     let trusted = Rights { trust_claims: true, ..Rights::default() };
     assert_allowed(world.ask_as(&trusted, Duration::from_secs(1), claiming("i-2")).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn b18_b27_runs_and_flows_are_judged_alike_and_have_histories_of_their_own() {
+    let world = World::with(vec![hook("a").does(Does::Deny("limit")).told(Does::Allow), hook("b")]).await;
+    world.decide(call("i-1")).await;
+    let of_a_run = world.log.take();
+    let mut flow = call("i-1");
+    flow.run.owner_kind = tollgate_domain::OwnerKind::Flow;
+    world.decide(flow).await;
+    assert_eq!(world.log.take(), of_a_run);
+}

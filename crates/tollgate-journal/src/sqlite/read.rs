@@ -252,7 +252,7 @@ fn stored_fact(row: &SqliteRow) -> Read<StoredFact> {
     })
 }
 
-/// The invocation whose [`INVOCATION_COLUMNS`] begin at a column; `None` where there is none.
+/// The invocation whose `invocation_columns!` begin at a column; `None` where there is none.
 fn invocation_record(row: &SqliteRow, at: usize) -> Read<Option<InvocationRecord>> {
     let Some(invocation) = rows::optional_text(row, at)? else { return Ok(None) };
     let attempt = rows::small_number(row, at + 2)?;

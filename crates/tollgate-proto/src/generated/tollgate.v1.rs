@@ -385,7 +385,7 @@ pub struct CompleteResponse {
     /// Whether this answers the outcome of an earlier Complete.
     #[prost(bool, tag = "3")]
     pub repeat: bool,
-    /// The sequence of the outcome in its run's history.
+    /// The sequence of the outcome in its run's history; 0 for a repeat.
     #[prost(uint64, tag = "4")]
     pub sequence: u64,
     /// From the start of the attempt to its outcome.
@@ -1261,6 +1261,9 @@ pub struct Notice {
     /// Why it failed. Empty otherwise.
     #[prost(string, tag = "3")]
     pub code: ::prost::alloc::string::String,
+    /// Where the hook comes from.
+    #[prost(enumeration = "HookSource", tag = "4")]
+    pub source: i32,
 }
 /// An attempt ended.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2140,6 +2143,9 @@ pub struct GenerationActivated {
     /// Its managed hooks.
     #[prost(message, repeated, tag = "4")]
     pub hooks: ::prost::alloc::vec::Vec<ManagedHook>,
+    /// The highest serial that was activated so far. Absent where no bundle had one.
+    #[prost(uint64, optional, tag = "5")]
+    pub serial: ::core::option::Option<u64>,
 }
 /// A candidate was refused, and the generation before it serves on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2185,6 +2191,9 @@ pub mod policy_service_client {
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
     /// Says which policy decides, which did before, and what was refused.
+    ///
+    /// A listener that is narrowed to tenants or workspaces tells the places of the organisation's hooks and
+    /// findings, and none below workspaces/.
     #[derive(Debug, Clone)]
     pub struct PolicyServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -2348,6 +2357,9 @@ pub mod policy_service_server {
         >;
     }
     /// Says which policy decides, which did before, and what was refused.
+    ///
+    /// A listener that is narrowed to tenants or workspaces tells the places of the organisation's hooks and
+    /// findings, and none below workspaces/.
     #[derive(Debug)]
     pub struct PolicyServiceServer<T> {
         inner: Arc<T>,

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, fmt::Display};
 
 use tollgate_domain::{
-    Agent, Approval, Arguments, Call, Claims, Correlation, Decision, FactFilter, OwnerKind, PageLimit, Principal, Reported,
-    RunKey, Runtime, Timestamp, ToolRef, VerdictKind,
-    limits::{CLAIMED_GROUPS_MAX_COUNT, CORRELATION_MAX_COUNT, DEPTH_MAX, ID_MAX_BYTES, INDEX_MAX, TRACEPARENT_MAX_BYTES},
+    Agent, Approval, Arguments, Call, Claims, Correlation, Decision, FactFilter, HookId, OwnerKind, PageLimit, Principal,
+    Reported, RunKey, Runtime, Timestamp, ToolRef, VerdictKind,
+    limits::{CLAIMED_GROUPS_MAX_COUNT, CORRELATION_MAX_COUNT, DEPTH_MAX, INDEX_MAX, TRACEPARENT_MAX_BYTES},
 };
 use tollgate_proto::v1;
 
@@ -26,7 +26,8 @@ fn present<T>(field: &'static str, value: Option<T>) -> Checked<T> {
     value.map_or_else(|| invalid(field, "is required"), Ok)
 }
 
-fn required<T, E: Display>(field: &'static str, text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Checked<T> {
+/// A text that must be there and fit.
+pub(crate) fn required<T, E: Display>(field: &'static str, text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Checked<T> {
     if text.is_empty() {
         return invalid(field, "is required");
     }
@@ -68,7 +69,7 @@ pub(crate) fn call(request: v1::EvaluateRequest) -> Checked<Call> {
         },
         principal: request.principal.as_ref().map(principal).transpose()?,
         tool_call: optional("tool_call_id", &request.tool_call_id, str::parse)?,
-        call_key: optional("call_key", &request.call_key, Correlation::parse)?,
+        call_key: optional("call_key", &request.call_key, str::parse)?,
         invocation: optional("invocation_id", &request.invocation_id, str::parse)?,
         arguments: Arguments::parse(&request.arguments_json).or_else(|problem| invalid("arguments_json", problem))?,
         claims: request.claims.as_ref().map(claims).transpose()?.unwrap_or_default(),
@@ -100,11 +101,17 @@ fn claims(claims: &v1::Claims) -> Checked<Claims> {
 
 fn approval(approval: &v1::Approval) -> Checked<Approval> {
     let at = present("claims.approval.approved_at", approval.approved_at)?;
-    let micros = at.seconds.checked_mul(1_000_000).and_then(|micros| micros.checked_add(i64::from(at.nanos) / 1_000));
+    let micros = match at.nanos {
+        nanos @ 0..1_000_000_000 => {
+            at.seconds.checked_mul(1_000_000).and_then(|micros| micros.checked_add(i64::from(nanos) / 1_000))
+        }
+        _ => None,
+    };
+    let Some(micros) = micros else { return invalid("claims.approval.approved_at", "is no point in time") };
     Ok(Approval {
         id: required("claims.approval.id", &approval.id, str::parse)?,
         approver: required("claims.approval.approver", &approval.approver, str::parse)?,
-        at: Timestamp::from_micros(present("claims.approval.approved_at", micros)?),
+        at: Timestamp::from_micros(micros),
     })
 }
 
@@ -180,12 +187,9 @@ pub(crate) fn filter(filter: Option<v1::FactFilter>) -> Checked<FactFilter> {
         Ok(v1::Decision::Failed) => Some(Decision::Failed),
         Ok(v1::Decision::Mocked) => Some(Decision::Mocked),
     };
-    if filter.hook.len() > ID_MAX_BYTES {
-        return invalid("filter.hook", format_args!("is longer than {ID_MAX_BYTES} bytes"));
-    }
     Ok(FactFilter {
         tool: optional("filter.tool_id", &filter.tool_id, str::parse)?,
-        hook: (!filter.hook.is_empty()).then_some(filter.hook),
+        hook: optional("filter.hook", &filter.hook, str::parse::<HookId>)?.map(|hook| hook.to_string()),
         verdict,
         decision,
         generation: (filter.generation > 0).then_some(filter.generation),
@@ -195,8 +199,4 @@ pub(crate) fn filter(filter: Option<v1::FactFilter>) -> Checked<FactFilter> {
 /// A duration of the wire, which may be negative or out of range.
 pub(crate) fn timeout(timeout: Option<prost_types::Duration>) -> Checked<Option<std::time::Duration>> {
     timeout.map(|timeout| timeout.try_into().or_else(|_| invalid("timeout", "must be a positive duration"))).transpose()
-}
-
-pub(crate) fn id<T, E: Display>(field: &'static str, text: &str, parse: impl Fn(&str) -> Result<T, E>) -> Checked<T> {
-    required(field, text, parse)
 }

@@ -121,6 +121,7 @@ pub(crate) fn history_entry(stored: StoredFact) -> Option<v1::HistoryEntry> {
                 generation: Some(generation(&fact.generation)),
                 revision: fact.revision.to_string(),
                 replaced: fact.replaced.unwrap_or_default(),
+                serial: fact.serial,
                 hooks: managed_hooks(fact.hooks),
             };
             (fact.sidecar, Event::Activated(activated))
@@ -252,13 +253,6 @@ fn evaluated(fact: Evaluated) -> v1::GovernanceEvaluated {
 }
 
 fn hook(entry: HookEvaluation) -> v1::HookEvaluation {
-    let source = match entry.source {
-        Source::Managed => v1::HookSource::Managed,
-        Source::Local => v1::HookSource::Local,
-        Source::Registered => v1::HookSource::Registered,
-        Source::Environment => v1::HookSource::Environment,
-        Source::Builtin => v1::HookSource::Builtin,
-    };
     let enforcement = match entry.enforcement {
         Enforcement::Enforce => v1::Enforcement::Enforce,
         Enforcement::Shadow => v1::Enforcement::Shadow,
@@ -275,7 +269,7 @@ fn hook(entry: HookEvaluation) -> v1::HookEvaluation {
         position: entry.position,
         hook_id: entry.hook.to_string(),
         order: entry.order,
-        source: source.into(),
+        source: source(entry.source).into(),
         enforcement: enforcement.into(),
         resource_id,
         resource_generation,
@@ -285,6 +279,16 @@ fn hook(entry: HookEvaluation) -> v1::HookEvaluation {
         determining_policies: entry.evidence.determining.iter().map(ToString::to_string).collect(),
         erroring_policies: entry.evidence.erroring.iter().map(ToString::to_string).collect(),
         duration: Some(duration(entry.duration_us)),
+    }
+}
+
+fn source(source: Source) -> v1::HookSource {
+    match source {
+        Source::Managed => v1::HookSource::Managed,
+        Source::Local => v1::HookSource::Local,
+        Source::Registered => v1::HookSource::Registered,
+        Source::Environment => v1::HookSource::Environment,
+        Source::Builtin => v1::HookSource::Builtin,
     }
 }
 
@@ -303,7 +307,7 @@ fn notice(record: NoticeRecord) -> v1::Notice {
         NoticeResult::NotNotified => (v1::NoticeResult::NotNotified, String::new()),
         NoticeResult::Failed(code) => (v1::NoticeResult::Failed, code.to_string()),
     };
-    v1::Notice { hook_id: record.hook.to_string(), result: result.into(), code }
+    v1::Notice { hook_id: record.hook.to_string(), source: source(record.source).into(), result: result.into(), code }
 }
 
 fn outcome(outcome: Outcome) -> v1::Outcome {

@@ -71,6 +71,13 @@ fn check(config: &Config) -> Result<()> {
     for listener in data.iter().chain(&read) {
         check_listener(listener)?;
     }
+    for listener in &read {
+        let place = String::from(listener.listen.clone());
+        ensure!(
+            listener.agents.is_empty() && !listener.trust_claims,
+            "the listener {place} is for reading: agents and trust_claims are for the data door"
+        );
+    }
     Ok(())
 }
 

@@ -15,10 +15,16 @@ use crate::world;
 /// Permission bits of the group and of others.
 const NOT_OWNER: u32 = 0o077;
 
-/// Reads the key; makes one at the first start.
-pub(crate) fn load_or_create(path: &Path) -> Result<IdentityKey> {
+/// Reads the key; makes one at the first start of a journal.
+pub(crate) fn load_or_create(path: &Path, journal: &Path) -> Result<IdentityKey> {
     match fs::read_to_string(path) {
         Ok(text) => read(path, &text),
+        Err(error) if error.kind() == ErrorKind::NotFound && journal.exists() => bail!(
+            "the identity key {} is missing, and the journal {} was begun with it: restore the key from where it was backed up, \
+             or begin a new journal",
+            path.display(),
+            journal.display()
+        ),
         Err(error) if error.kind() == ErrorKind::NotFound => create(path),
         Err(error) => Err(error).with_context(|| format!("cannot read the identity key {}", path.display())),
     }

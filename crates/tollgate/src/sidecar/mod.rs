@@ -42,7 +42,7 @@ pub(crate) struct Sidecar {
 impl Sidecar {
     /// Opens the journal, the ports and the source. Nothing is approved until a generation is active.
     pub(crate) async fn start(config: &Config) -> Result<Self> {
-        let key = identity_key::load_or_create(&config.identity_key_path())?;
+        let key = identity_key::load_or_create(&config.identity_key_path(), &config.journal_path()?)?;
         let journal = Arc::new(open_journal(config, &key).await?);
         let sidecar = journal.sidecar().clone();
         let store: Arc<dyn Store> = Arc::clone(&journal) as Arc<dyn Store>;

@@ -55,6 +55,7 @@ fn evaluate_error(error: &EvaluateError) -> String {
         EvaluateError::InvocationReused(_) => "invocation reused".to_owned(),
         EvaluateError::DecisionExpired(_) => "decision expired".to_owned(),
         EvaluateError::InvocationUnverifiable(_) => "invocation unverifiable".to_owned(),
+        EvaluateError::Cancelled => "cancelled".to_owned(),
         EvaluateError::StillInFlight(_) => "still in flight".to_owned(),
         EvaluateError::ShuttingDown => "shutting down".to_owned(),
         EvaluateError::Internal => "internal".to_owned(),
