@@ -93,8 +93,7 @@ journal.execute('BEGIN IMMEDIATE')
 print('held', flush=True)
 sys.stdin.read()";
         let mut command = Command::new(python());
-        let mut holder =
-            command.args(["-c", HOLDER]).arg(journal).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut holder = command.args(["-c", HOLDER]).arg(journal).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "held\n", "the journal can be locked");

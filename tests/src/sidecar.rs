@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, ExitStatus, Stdio},
@@ -162,9 +163,9 @@ impl Setup {
             .entry("directory".to_owned())
             .or_insert_with(|| bundle.display().to_string());
         for (section, keys) in keys {
-            text.push_str(&format!("{section}:\n"));
+            writeln!(text, "{section}:").unwrap();
             for (key, value) in keys {
-                text.push_str(&format!("  {key}: {value}\n"));
+                writeln!(text, "  {key}: {value}").unwrap();
             }
         }
         text

@@ -22,8 +22,20 @@ pub(crate) async fn follow(reporter: HealthReporter, names: Vec<&'static str>, m
         for name in &names {
             reporter.set_service_status(name, status).await;
         }
-        if now == Readiness::ShuttingDown || readiness.changed().await.is_err() {
+        if now == Readiness::ShuttingDown {
+            end_watches(reporter, &names).await;
             return;
         }
+        if readiness.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends the streams of those who watch, once they are told, so that none holds its connection, and with it
+/// the shutdown, open. Nobody new can ask any more: the listeners close when the engine drains.
+async fn end_watches(mut reporter: HealthReporter, names: &[&'static str]) {
+    for name in names.iter().copied().chain([LIVENESS]) {
+        reporter.clear_service_status(name).await;
     }
 }

@@ -17,6 +17,7 @@ use tollgate_tests::{
     trees::{self, Tree, gate, with},
     wire,
 };
+use tonic_health::pb::health_check_response::ServingStatus;
 
 use crate::metrics;
 
@@ -38,20 +39,32 @@ fn bad() -> [(&'static str, Tree); 10] {
         ("TG0504", policy("permit (principal, action, resource);\n")),
         ("TG0509", policy("@id(\"a\")\npermit (principal, action, resource) when { resource.colour == \"red\" };\n")),
         ("TG0506", policy("@id(\"a\")\n@cod(\"x\")\nforbid (principal, action, resource);\n")),
-        ("TG0307", with(without("hooks/pay/pay.cedar"), &[
-            ("tools.yaml", "providers:\n  desk: {}\n  pay: {}\ntools:\n  desk.read: { provider: desk, external_name: read, effect: read }\n  desk.write: { provider: desk, external_name: write, effect: write }\n  pay.send: { provider: pay, external_name: send, effect: write }\n  pay.more: { provider: pay, external_name: more, effect: write }\n"),
-            ("hooks/pay/pay.cedar", gate()["hooks/pay/pay.cedar"].as_str()),
-        ])),
-        ("TG0402", with(gate(), &[(
-            "entities.json",
-            r#"[{"uid":{"type":"Tollgate::Agent","id":"a"},"attrs":{"tier":1},"parents":[]}]"#,
-        )])),
+        (
+            "TG0307",
+            with(
+                without("hooks/pay/pay.cedar"),
+                &[
+                    (
+                        "tools.yaml",
+                        "providers:\n  desk: {}\n  pay: {}\ntools:\n  desk.read: { provider: desk, external_name: read, effect: read }\n  desk.write: { provider: desk, external_name: write, effect: write }\n  pay.send: { provider: pay, external_name: send, effect: write }\n  pay.more: { provider: pay, external_name: more, effect: write }\n",
+                    ),
+                    ("hooks/pay/pay.cedar", gate()["hooks/pay/pay.cedar"].as_str()),
+                ],
+            ),
+        ),
+        (
+            "TG0402",
+            with(
+                gate(),
+                &[("entities.json", r#"[{"uid":{"type":"Tollgate::Agent","id":"a"},"attrs":{"tier":1},"parents":[]}]"#)],
+            ),
+        ),
         ("TG0208", with(gate(), &[("hooks/desk/hook.yaml", "id: hook-resolver\nkind: cedar\norder: 0\n")])),
     ]
 }
 
 /// Clients that ask until told to stop, and insist on the answers of one generation.
-fn load(gates: Vec<Gate>, generation: v1::GenerationRef, stop: &Arc<AtomicBool>) -> JoinSet<usize> {
+fn load(gates: Vec<Gate>, generation: &v1::GenerationRef, stop: &Arc<AtomicBool>) -> JoinSet<usize> {
     let mut clients = JoinSet::new();
     for gate in gates {
         let (stop, generation, run) = (Arc::clone(stop), generation.clone(), wire::run());
@@ -85,7 +98,7 @@ async fn p02_ten_kinds_of_bad_bundle_change_no_answer_and_are_seen_everywhere() 
     let sidecar = Setup::new().set("metrics.listen", &format!("127.0.0.1:{port}")).start().await;
     let generation = sidecar.generation().await;
     let stop = Arc::new(AtomicBool::new(false));
-    let clients = load(gates(&sidecar).await, generation.clone(), &stop);
+    let clients = load(gates(&sidecar).await, &generation, &stop);
 
     let mut revisions = Vec::new();
     for (code, tree) in bad() {
@@ -94,8 +107,10 @@ async fn p02_ten_kinds_of_bad_bundle_change_no_answer_and_are_seen_everywhere() 
         let status = eventually(code, async || {
             let status = sidecar.status().await;
             let error = status.last_error.clone()?;
-            (!seen(&error.revision) && error.code == "bundle_invalid" && error.findings.iter().any(|finding| finding.code == code))
-                .then_some(status)
+            (!seen(&error.revision)
+                && error.code == "bundle_invalid"
+                && error.findings.iter().any(|finding| finding.code == code))
+            .then_some(status)
         })
         .await;
         let error = status.last_error.unwrap();
@@ -110,10 +125,7 @@ async fn p02_ten_kinds_of_bad_bundle_change_no_answer_and_are_seen_everywhere() 
 
     // A good one after all of them.
     trees::write(&with(gate(), &[("bundle.yaml", "format: tollgate/v1\nname: system\nserial: 2\n")]), &sidecar.setup().bundle());
-    eventually("the good bundle", async || {
-        Some(sidecar.generation().await).filter(|now| now.number > generation.number)
-    })
-    .await;
+    eventually("the good bundle", async || Some(sidecar.generation().await).filter(|now| now.number > generation.number)).await;
     assert!(sidecar.status().await.last_error.is_some(), "a success does not hide the last refusal");
 
     let history = sidecar.policy().await.list_history(v1::ListHistoryRequest::default()).await.unwrap().into_inner().entries;
@@ -142,8 +154,9 @@ async fn p02_without_a_generation_nothing_is_approved_and_the_ports_are_open() {
     let sidecar = Setup::without_bundle().open().await;
     let error = sidecar.gate().await.evaluate(wire::call(&wire::run(), "desk.read", "{}")).await.unwrap_err();
     assert_eq!(error.reason.as_deref(), Some("NO_GENERATION"), "{error}");
-    assert_eq!(sidecar.health("").await, Some(tonic_health::ServingStatus::NotServing).map(Into::into));
-    let status = eventually("a refusal", async || Some(sidecar.status().await).filter(|status| status.last_error.is_some())).await;
+    assert_eq!(sidecar.health("").await, Some(ServingStatus::NotServing));
+    let status =
+        eventually("a refusal", async || Some(sidecar.status().await).filter(|status| status.last_error.is_some())).await;
     assert_eq!((status.active, status.last_error.unwrap().code.as_str()), (None, "source_missing"));
 
     trees::write(&gate(), &sidecar.setup().bundle());
@@ -205,10 +218,7 @@ async fn a_half_copied_tree_never_counts_where_its_manifest_says_what_belongs_to
 #[tokio::test]
 async fn p04_the_same_bundle_keeps_its_number_across_restarts_and_an_older_serial_is_not_activated() {
     let serial = |serial: u32, note: &str| {
-        with(gate(), &[
-            ("bundle.yaml", &format!("format: tollgate/v1\nname: system\nserial: {serial}\n")),
-            ("README.md", note),
-        ])
+        with(gate(), &[("bundle.yaml", &format!("format: tollgate/v1\nname: system\nserial: {serial}\n")), ("README.md", note)])
     };
     let sidecar = Setup::of(&serial(5, "five")).start().await;
     let first = sidecar.generation().await;
@@ -229,10 +239,16 @@ async fn hooks_of_the_sidecars_own_join_every_chain_and_say_so() {
     let local = setup.directory().join("local");
     let mut tree = gate();
     tree.retain(|path, _| !path.starts_with("hooks/"));
-    let tree = with(tree, &[
-        ("hooks/mine/hook.yaml", "id: mine\nkind: cedar\norder: -1\nmode: forbid_only\n"),
-        ("hooks/mine/mine.cedar", "@id(\"no-reading\")\n@code(\"reading_denied\")\nforbid (principal, action, resource == Tollgate::Tool::\"desk.read\");\n"),
-    ]);
+    let tree = with(
+        tree,
+        &[
+            ("hooks/mine/hook.yaml", "id: mine\nkind: cedar\norder: -1\nmode: forbid_only\n"),
+            (
+                "hooks/mine/mine.cedar",
+                "@id(\"no-reading\")\n@code(\"reading_denied\")\nforbid (principal, action, resource == Tollgate::Tool::\"desk.read\");\n",
+            ),
+        ],
+    );
     trees::write(&tree, &local);
     let sidecar = setup.set("policy.local_hooks", "'{dir}/local'").start().await;
     let run = wire::run();

@@ -131,7 +131,8 @@ async fn b03_a_call_that_lacks_a_required_part_is_refused_and_leaves_no_trace() 
     let run = request.run.clone().unwrap();
     request.agent = None;
     assert!(gate.evaluate(request).await.is_err());
-    let error = sidecar.journal().await.list_facts(v1::ListFactsRequest { run: Some(run), ..Default::default() }).await.unwrap_err();
+    let error =
+        sidecar.journal().await.list_facts(v1::ListFactsRequest { run: Some(run), ..Default::default() }).await.unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
 }
 
@@ -166,14 +167,11 @@ async fn p11_every_text_is_taken_at_its_limit_and_refused_beyond_it() {
 async fn p11_every_number_and_count_is_taken_at_its_limit_and_refused_beyond_it() {
     let sidecar = Setup::new().start().await;
     let gate = sidecar.gate().await;
-    let correlation =
-        |count: usize| (0..count).map(|number| (format!("name-{number}"), "value".to_owned())).collect::<std::collections::HashMap<_, _>>();
+    let correlation = |count: usize| {
+        (0..count).map(|number| (format!("name-{number}"), "value".to_owned())).collect::<std::collections::HashMap<_, _>>()
+    };
     let pairs: Vec<(&str, Change, Change)> = vec![
-        (
-            "runtime.depth",
-            change(|call| runtime(call).depth = DEPTH_MAX),
-            change(|call| runtime(call).depth = DEPTH_MAX + 1),
-        ),
+        ("runtime.depth", change(|call| runtime(call).depth = DEPTH_MAX), change(|call| runtime(call).depth = DEPTH_MAX + 1)),
         (
             "runtime.step_index",
             change(|call| runtime(call).step_index = Some(INDEX_MAX)),
@@ -298,12 +296,11 @@ async fn b10_an_invocation_that_is_sent_again_is_answered_by_the_rules_over_the_
     let allowed = wire::call(&run, "desk.read", "{}");
     let first = gate.evaluate(allowed.clone()).await.unwrap().response().clone();
     assert!(first.valid_until.is_some());
-    let expired = tollgate_tests::sidecar::eventually("the end of its validity", async || {
-        gate.evaluate(allowed.clone()).await.err()
-    });
+    let expired =
+        tollgate_tests::sidecar::eventually("the end of its validity", async || gate.evaluate(allowed.clone()).await.err());
     assert_eq!(expired.await.reason.as_deref(), Some("DECISION_EXPIRED"));
     let unverifiable = wire::call(&run, "desk.read", "{}");
-    let _ = gate.evaluate(unverifiable.clone()).await.unwrap();
+    drop(gate.evaluate(unverifiable.clone()).await.unwrap());
 
     let sidecar = sidecar.kill().start().await;
     let gate = sidecar.gate().await;
@@ -337,7 +334,8 @@ async fn b21_b24_a_derived_tool_call_id_is_the_same_for_a_retry_and_hides_its_ar
 
     // Another sidecar has another key, and so another id for the same call.
     let sidecar: Sidecar = Setup::new().start().await;
-    let call = v1::EvaluateRequest { tool_call_id: String::new(), ..wire::call(&run, "desk.read", r#"{"a":1,"b":9007199254740993}"#) };
+    let call =
+        v1::EvaluateRequest { tool_call_id: String::new(), ..wire::call(&run, "desk.read", r#"{"a":1,"b":9007199254740993}"#) };
     let elsewhere = sidecar.gate().await.evaluate(call).await.unwrap().response().clone();
     assert_ne!(elsewhere.tool_call_id, first.tool_call_id);
 }

@@ -11,12 +11,14 @@ use tollgate_tests::{
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_types::StatusExt as _;
 
+use crate::metrics;
+
 /// A journal, its log of 16 MiB, and a little more.
 const MEGABYTES: u32 = 22;
 
 /// A sidecar whose state is on a file system of its own.
-async fn sidecar_on_tmpfs() -> Option<(Tmpfs, Sidecar)> {
-    let setup = Setup::new();
+async fn sidecar_on_tmpfs(metrics_port: u16) -> Option<(Tmpfs, Sidecar)> {
+    let setup = Setup::new().set("metrics.listen", &format!("127.0.0.1:{metrics_port}"));
     let disk = Tmpfs::mount(&setup.state(), MEGABYTES)?;
     Some((disk, setup.start().await))
 }
@@ -60,7 +62,8 @@ async fn all_on_record(sidecar: Sidecar, run: &v1::RunKey, acknowledged: &[v1::E
 
 #[tokio::test]
 async fn p09_g12_a_full_disk_refuses_calls_says_so_and_heals_when_there_is_space() {
-    let Some((disk, sidecar)) = sidecar_on_tmpfs().await else { return };
+    let port = metrics::free_port();
+    let Some((disk, sidecar)) = sidecar_on_tmpfs(port).await else { return };
     let (gate, run) = (sidecar.gate().await, wire::run());
     let open = gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().clone();
 
@@ -73,6 +76,8 @@ async fn p09_g12_a_full_disk_refuses_calls_says_so_and_heals_when_there_is_space
     let refused = gate.complete(wire::succeeded(&run, &open.invocation_id)).await.unwrap_err();
     assert_eq!(refused.reason.as_deref(), Some("JOURNAL_UNAVAILABLE"), "{refused}");
     assert!(refused.may_send_again());
+    let metrics = metrics::scrape(port).await;
+    assert!(metrics.contains("tollgate_journal_refusals_total{cause=\"full\"}"), "{metrics}");
     // What is on record can still be read.
     let read = sidecar.facts(&run).await;
     assert!(read.len() >= 2);

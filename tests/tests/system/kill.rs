@@ -78,7 +78,9 @@ async fn p05_g05_no_acknowledged_decision_is_lost_when_the_sidecar_is_killed_und
 async fn ask_until_it_dies(gate: Gate, run: v1::RunKey, told: Arc<Mutex<Told>>) {
     for number in 0_u32.. {
         let tool = if number % 4 == 3 { "desk.write" } else { "desk.read" };
-        let Ok(answer) = gate.evaluate_within(wire::call(&run, tool, r#"{"a":1}"#), Duration::from_secs(10)).await else { return };
+        let Ok(answer) = gate.evaluate_within(wire::call(&run, tool, r#"{"a":1}"#), Duration::from_secs(10)).await else {
+            return;
+        };
         let response = answer.response().clone();
         let (allowed, invocation) = (response.decision() == v1::Decision::Allow, response.invocation_id.clone());
         told.lock().await.decisions.push((run.clone(), response));
@@ -100,11 +102,10 @@ fn check_decision(facts: &[StoredFact], answer: &v1::EvaluateResponse) {
     let last = last.expect("an acknowledged decision is on record");
     assert_eq!((last.position, last.attempt), (answer.position, answer.attempt));
     assert_eq!(last.tool_call.as_ref().unwrap().as_str(), answer.tool_call_id);
-    let evaluated = of_invocation.iter().find_map(|stored| match &stored.fact {
-        Fact::GovernanceEvaluated(evaluated) if stored.sequence <= answer.sequence => Some(evaluated),
-        _ => None,
-    });
-    let evaluated = evaluated.expect("the decision is on record");
+    let decision = of_invocation.iter().find(|stored| stored.fact.kind() == FactKind::GovernanceEvaluated);
+    let decision = decision.expect("the decision is on record");
+    assert!(decision.sequence <= answer.sequence);
+    let Fact::GovernanceEvaluated(evaluated) = &decision.fact else { panic!("{decision:?}") };
     let decision = format!("{:?}", evaluated.trace.decision).to_uppercase();
     assert_eq!(answer.decision().as_str_name(), format!("DECISION_{decision}"));
     assert_eq!(evaluated.trace.code.as_ref().map_or("", |code| code.as_str()), answer.code);
@@ -128,13 +129,10 @@ fn check_lives(facts: &[StoredFact]) {
         };
         assert!(whole, "{invocation}: {life:?}");
     }
-    let interrupted = facts.iter().filter_map(|stored| match &stored.fact {
-        Fact::ToolCallCancelled(terminal) => Some(terminal),
-        _ => None,
-    });
-    for terminal in interrupted {
-        let code = format!("{:?}", terminal.governed);
-        assert!(code.contains(codes::INTERRUPTED.as_str()) || code.contains(codes::JOURNAL_UNAVAILABLE.as_str()), "{code}");
+    for stored in facts {
+        let Fact::ToolCallCancelled(terminal) = &stored.fact else { continue };
+        let why = format!("{:?}", terminal.governed);
+        assert!(why.contains(codes::INTERRUPTED.as_str()) || why.contains(codes::JOURNAL_UNAVAILABLE.as_str()), "{why}");
     }
 }
 

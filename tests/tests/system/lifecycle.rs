@@ -6,6 +6,7 @@ use futures_util::StreamExt as _;
 use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tollgate_client::{connect, v1};
+use tollgate_domain::FactKind;
 use tollgate_tests::{
     journal_file::{self, Hold},
     sidecar::{Setup, Sidecar, eventually},
@@ -17,6 +18,7 @@ use tonic_reflection::pb::v1::{
     ServerReflectionRequest, server_reflection_client::ServerReflectionClient, server_reflection_request::MessageRequest,
     server_reflection_response::MessageResponse,
 };
+use tonic_types::StatusExt as _;
 
 /// Sends a call that waits for the journal.
 async fn in_flight(sidecar: &Sidecar, calls: &mut JoinSet<Result<v1::EvaluateResponse, tollgate_client::CallError>>) {
@@ -108,6 +110,8 @@ async fn sigint_ends_it_too_and_a_watcher_of_its_health_does_not_hold_it_up() {
     let mut watch = health.watch(HealthCheckRequest { service: String::new() }).await.unwrap().into_inner();
     assert_eq!(watch.next().await.unwrap().unwrap().status(), ServingStatus::Serving);
     sidecar.signal(Signal::INT);
+    assert_eq!(watch.next().await.unwrap().unwrap().status(), ServingStatus::NotServing);
+    assert!(watch.next().await.is_none(), "it is told, and its stream ends");
     let (status, _) = sidecar.ended().await;
     assert_eq!(status.code(), Some(0));
 }
@@ -191,9 +195,27 @@ async fn h15_a_callers_deadline_cuts_the_call_and_it_is_never_allowed() {
     drop(hold);
     eventually("no open call", async || {
         let facts = journal_file::facts(&sidecar.setup().journal_path(), &journal_file::history(&run)).await;
-        let ended = facts.iter().filter(|stored| stored.fact.kind() == tollgate_domain::FactKind::ToolCallCancelled).count();
-        let begun = facts.iter().filter(|stored| stored.fact.kind() == tollgate_domain::FactKind::ToolCallStarted).count();
+        let ended = facts.iter().filter(|stored| stored.fact.kind() == FactKind::ToolCallCancelled).count();
+        let begun = facts.iter().filter(|stored| stored.fact.kind() == FactKind::ToolCallStarted).count();
         (begun == ended).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn g12_a_journal_that_is_too_slow_refuses_within_the_sidecars_limit_and_the_decision_is_closed() {
+    let sidecar = Setup::new().set("journal.max_wait", "200ms").start().await;
+    let (gate, run) = (sidecar.gate().await, wire::run());
+    let hold = Hold::take(&sidecar.setup().journal_path());
+    let status = gate.raw().evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap_err();
+    let info = status.get_details_error_info().unwrap();
+    assert_eq!((status.code(), info.reason.as_str()), (Code::Unavailable, "JOURNAL_UNAVAILABLE"));
+    assert_eq!(info.metadata["cause"], "too_slow");
+    drop(hold);
+    let own = eventually("a closed decision", async || {
+        let facts = journal_file::facts(&sidecar.setup().journal_path(), &journal_file::history(&run)).await;
+        (facts.last().map(|stored| stored.fact.kind()) == Some(FactKind::ToolCallCancelled)).then_some(facts)
+    });
+    assert_eq!(own.await.len(), 3);
+    assert_eq!(gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().decision(), v1::Decision::Allow);
 }

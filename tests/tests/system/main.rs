@@ -5,12 +5,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod bundles;
+mod commands;
 mod contract;
 mod disk;
 mod kill;
-mod python;
 mod lifecycle;
 mod metrics;
+mod python;
 mod reading;
 mod rights;
 mod secrets;

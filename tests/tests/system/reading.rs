@@ -182,7 +182,8 @@ async fn b17_g14_a_tool_call_shows_its_latest_attempt_and_the_history_keeps_ever
     assert_eq!((open.tool_id.as_str(), open.latest_invocation_id.as_str()), ("desk.read", first.invocation_id.as_str()));
     assert_eq!(open.governance.unwrap().decision(), v1::Decision::Allow);
 
-    let thrown = Outcome::ProviderFailed(v1::ProviderFailed { error_type: "Timeout".to_owned(), error_message: "slow".to_owned() });
+    let thrown =
+        Outcome::ProviderFailed(v1::ProviderFailed { error_type: "Timeout".to_owned(), error_message: "slow".to_owned() });
     gate.complete(wire::ended(&run, &first.invocation_id, thrown)).await.unwrap();
     let failed = show("desk.read").await;
     assert_eq!(failed.state(), v1::InvocationState::Failed);
@@ -190,7 +191,9 @@ async fn b17_g14_a_tool_call_shows_its_latest_attempt_and_the_history_keeps_ever
     assert!(failed.duration.is_some());
 
     let second = gate.evaluate(attempt("desk.read")).await.unwrap().response().clone();
-    gate.complete(wire::ended(&run, &second.invocation_id, Outcome::Succeeded(v1::Succeeded { tool_error: true }))).await.unwrap();
+    gate.complete(wire::ended(&run, &second.invocation_id, Outcome::Succeeded(v1::Succeeded { tool_error: true })))
+        .await
+        .unwrap();
     let completed = show("desk.read").await;
     assert_eq!((completed.state(), completed.attempts), (v1::InvocationState::Completed, 2));
     assert!(completed.outcome.unwrap().tool_error);
@@ -199,7 +202,7 @@ async fn b17_g14_a_tool_call_shows_its_latest_attempt_and_the_history_keeps_ever
     gate.complete(wire::ended(&run, &third.invocation_id, Outcome::Cancelled(v1::Cancelled {}))).await.unwrap();
     assert_eq!(show("desk.read").await.state(), v1::InvocationState::Cancelled);
 
-    let _ = gate.evaluate(attempt("desk.write")).await.unwrap();
+    drop(gate.evaluate(attempt("desk.write")).await.unwrap());
     let denied = show("desk.write").await;
     assert_eq!((denied.state(), denied.outcome.unwrap().failure_kind()), (v1::InvocationState::Failed, v1::FailureKind::Denied));
 
@@ -212,6 +215,12 @@ async fn b17_g14_a_tool_call_shows_its_latest_attempt_and_the_history_keeps_ever
     let rest = list(page.next.unwrap(), 1).await;
     assert_eq!((rest.tool_calls[0].tool_call_id.as_str(), rest.next), ("call-desk.write", None));
 
-    let attempts: Vec<_> = sidecar.facts(&run).await.into_iter().filter(|fact| matches!(fact.body, Some(Body::ToolCallStarted(_)))).map(|fact| fact.attempt).collect();
+    let attempts: Vec<_> = sidecar
+        .facts(&run)
+        .await
+        .into_iter()
+        .filter(|fact| matches!(fact.body, Some(Body::ToolCallStarted(_))))
+        .map(|fact| fact.attempt)
+        .collect();
     assert_eq!(attempts, [1, 2, 3, 1]);
 }

@@ -83,7 +83,9 @@ async fn p12_an_agents_door_has_no_reading_services_and_the_reading_door_no_gate
 #[tokio::test]
 async fn p12_sockets_have_the_mode_and_group_of_their_configuration_and_are_private_by_default() {
     let group = 54_321;
-    let data = format!("[{{ listen: 'unix:{{dir}}/data.sock' }}, {{ listen: 'unix:{{dir}}/shared.sock', mode: '0660', group: '{group}' }}]");
+    let data = format!(
+        "[{{ listen: 'unix:{{dir}}/data.sock' }}, {{ listen: 'unix:{{dir}}/shared.sock', mode: '0660', group: '{group}' }}]"
+    );
     let setup = Setup::new().set("listeners.data", &data);
     let directory = setup.directory().to_owned();
     let sidecar = setup.start().await;
@@ -155,10 +157,15 @@ async fn claims_reach_policy_only_through_a_listener_that_trusts_its_callers_for
     assert_eq!(trusted.evaluate(ask()).await.unwrap().response().decision(), v1::Decision::Allow);
     let untrusted = sidecar.gate().await.evaluate(ask()).await.unwrap().response().clone();
     assert_eq!((untrusted.decision(), untrusted.code.as_str()), (v1::Decision::Deny, "clearance_required"));
-    let started: Vec<_> = sidecar.facts(&run).await.into_iter().filter_map(|fact| match fact.body {
-        Some(v1::fact::Body::ToolCallStarted(started)) => Some((started.claims_trusted, started.claimed_groups)),
-        _ => None,
-    }).collect();
+    let started: Vec<_> = sidecar
+        .facts(&run)
+        .await
+        .into_iter()
+        .filter_map(|fact| match fact.body {
+            Some(v1::fact::Body::ToolCallStarted(started)) => Some((started.claims_trusted, started.claimed_groups)),
+            _ => None,
+        })
+        .collect();
     assert_eq!(started, [(true, vec!["staff".to_owned()]), (false, vec!["staff".to_owned()])]);
     assert!(sidecar.log().contains("trust_claims"), "trust is announced");
 }

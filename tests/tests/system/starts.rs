@@ -1,6 +1,6 @@
 //! What a start refuses, and what it says then; and which of file, environment and flags is stronger.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use tollgate_tests::{
     program::{self, Ended},
@@ -46,10 +46,26 @@ async fn another_identity_key_is_refused_and_a_damaged_one_too() {
 }
 
 #[tokio::test]
+async fn a_journal_without_its_identity_key_is_refused_and_no_other_key_is_made() {
+    let (_, setup) = Setup::new().start().await.stop().await;
+    let key = setup.state().join("identity.key");
+    let own = fs::read_to_string(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    refused(&setup, 1, &["identity.key is missing", "restore the key"]);
+    assert!(!key.exists(), "another key would be another journal's");
+    fs::write(&key, own).unwrap();
+    drop(setup.start().await);
+}
+
+#[tokio::test]
 async fn what_is_no_journal_is_left_alone() {
     let setup = Setup::new();
     fs::create_dir_all(setup.state()).unwrap();
     fs::write(setup.journal_path(), "notes of my own").unwrap();
+    // A sidecar that has its key already, pointed at the wrong file.
+    let key = setup.state().join("identity.key");
+    fs::write(&key, "ab".repeat(32)).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     refused(&setup, 1, &["is not a Tollgate journal"]);
     assert_eq!(fs::read_to_string(setup.journal_path()).unwrap(), "notes of my own");
 }
@@ -90,7 +106,9 @@ async fn unknown_variables_and_wrong_flags_are_refused() {
     let mut command = setup.command();
     command.env("TOLLGATE_LIMITS_INFLIGHT", "3");
     says(&program::run(command), 1, &["TOLLGATE_LIMITS_INFLIGHT", "serve --help"]);
-    for (flag, value) in [("--limits-in-flight", "many"), ("--policy-settle", "soon"), ("--no-such-flag", "1"), ("--log-format", "xml")] {
+    for (flag, value) in
+        [("--limits-in-flight", "many"), ("--policy-settle", "soon"), ("--no-such-flag", "1"), ("--log-format", "xml")]
+    {
         says(&program::run(program::command(["serve", flag, value])), 2, &[flag]);
     }
     let mut command = setup.command();
@@ -117,7 +135,8 @@ async fn the_environment_is_stronger_than_the_file_and_a_flag_than_both() {
 
 #[tokio::test]
 async fn a_place_that_is_taken_is_named() {
-    let sidecar = Setup::new().set("listeners.data", "[{ listen: 'unix:{dir}/data.sock' }, { listen: '127.0.0.1:0' }]").start().await;
+    let sidecar =
+        Setup::new().set("listeners.data", "[{ listen: 'unix:{dir}/data.sock' }, { listen: '127.0.0.1:0' }]").start().await;
     let tcp = sidecar.announced().pop().unwrap();
     let tcp = tcp.trim_start_matches("http://");
     refused(&Setup::new().set("listeners.data", &format!("[{{ listen: '{tcp}' }}]")), 1, &["cannot listen on", tcp]);

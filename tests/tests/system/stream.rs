@@ -43,10 +43,7 @@ impl Duplex {
 }
 
 /// Sends elements, closes, and answers everything that comes back.
-pub(crate) async fn answers(
-    sidecar: &Sidecar,
-    elements: Vec<v1::EvaluateStreamRequest>,
-) -> Vec<v1::EvaluateStreamResponse> {
+pub(crate) async fn answers(sidecar: &Sidecar, elements: Vec<v1::EvaluateStreamRequest>) -> Vec<v1::EvaluateStreamResponse> {
     answers_of(sidecar.gate().await.raw(), elements).await
 }
 

@@ -1,7 +1,7 @@
 //! Derived tool call ids: equal for equal intent, different for any difference, and telling nothing.
 
 use proptest::prelude::*;
-use tollgate_domain::{Arguments, Call, CallKey, Digest, IdentityKey, InvocationId, OwnerKind, Received, Timestamp};
+use tollgate_domain::{Arguments, Call, CallKey, Correlation, Digest, IdentityKey, InvocationId, OwnerKind, Received, Timestamp};
 
 use crate::sample::call;
 
@@ -74,7 +74,7 @@ fn b22_what_is_no_part_of_the_intent_does_not_change_the_id() {
     let mut other = base.clone();
     other.invocation = Some("another-attempt".parse().unwrap());
     other.runtime.step_index = Some(9);
-    other.runtime.traceparent = Some(CallKey::parse("00-1-2-01").unwrap());
+    other.runtime.traceparent = Some(Correlation::parse("00-1-2-01").unwrap());
     other.claims.groups = vec!["finance".parse().unwrap()];
     assert_eq!(id(&base), id(&other));
 }
@@ -162,7 +162,7 @@ fn b10_two_sendings_are_identical_only_if_every_field_is() {
     assert_eq!(distinct.len(), changed.len());
     // A retry travels under a span of its own.
     let mut retried = base.clone();
-    retried.runtime.traceparent = Some(CallKey::parse("00-1-2-01").unwrap());
+    retried.runtime.traceparent = Some(Correlation::parse("00-1-2-01").unwrap());
     assert_eq!(fingerprint(&base), fingerprint(&retried));
 }
 

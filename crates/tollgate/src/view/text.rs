@@ -163,7 +163,12 @@ pub(crate) fn time(at: &WireTimestamp) -> String {
 
 /// A text of others without what would steer the terminal.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
+    text.chars().map(|character| if character.is_control() || turns_text(character) { '\u{fffd}' } else { character }).collect()
+}
+
+/// Whether a character changes the direction of the text around it, so that a line reads as it is not.
+const fn turns_text(character: char) -> bool {
+    matches!(character, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
