@@ -3,7 +3,13 @@
 //! The variants take turns in rounds, and the median of the rounds is told, together with the disk's
 //! own floor measured in the same rounds: a loop of write and fdatasync. Client and server share the
 //! machine. Nothing is asserted: a noisy machine must not fail a test.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a benchmark may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a benchmark may panic, and reads the clock"
+)]
 
 use std::{
     fs::File,
