@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use tollgate_journal::OpenError;
 
-use crate::style;
+use crate::{out, style};
 
 /// How a command ends. The numbers are a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +41,11 @@ impl From<Exit> for ExitCode {
 
 /// Prints an error with its causes.
 pub(crate) fn report(error: &anyhow::Error) {
-    anstream::eprintln!("{}error:{} {error}", style::ERROR.render(), style::ERROR.render_reset());
+    out::complain(format_args!("{} {error}", style::paint(style::ERROR, "error:")));
     for cause in error.chain().skip(1) {
-        anstream::eprintln!("  because: {cause}");
+        out::complain(format_args!("  because: {cause}"));
     }
     if let Some(open) = error.downcast_ref::<OpenError>() {
-        anstream::eprintln!("{}help:{} {}", style::GOOD.render(), style::GOOD.render_reset(), open.hint());
+        out::complain(format_args!("{} {}", style::paint(style::GOOD, "help:"), open.hint()));
     }
 }

@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod exit;
+mod out;
 #[cfg(test)]
 mod reference;
 mod run_path;

@@ -166,6 +166,13 @@ async fn p02_without_a_generation_nothing_is_approved_and_the_ports_are_open() {
 }
 
 #[tokio::test]
+async fn a_sidecar_without_a_generation_ends_as_orderly_as_any() {
+    let (status, setup) = Setup::without_bundle().open().await.stop().await;
+    assert_eq!(status.code(), Some(0));
+    assert!(!setup.directory().join("data.sock").exists());
+}
+
+#[tokio::test]
 async fn a_swapped_config_map_counts_at_once() {
     let setup = Setup::without_bundle().set("policy.settle", "1h");
     trees::publish(&gate(), &setup.bundle(), 0);

@@ -1,6 +1,6 @@
 //! The command line as people and scripts use it: exit codes, what is printed, and where.
 
-use std::fs;
+use std::{fs, process::Stdio};
 
 use serde_json::Value;
 use tollgate_client::v1;
@@ -191,6 +191,28 @@ async fn journal_show_prints_nothing_of_a_caller_that_could_turn_or_redraw_a_lin
     let shown = self::run(&["journal", "show", "--address", &sidecar.read(), &name]);
     assert_eq!(shown.code(), 0, "{shown:?}");
     assert!(shown.out.contains(&name) && shown.out.contains("by desk-\u{fffd}tnega"), "{}", shown.out);
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_ends_a_command_without_a_panic() {
+    let sidecar = Setup::new().start().await;
+    let run = wire::run();
+    let gate = sidecar.gate().await;
+    for _ in 0..200 {
+        drop(gate.evaluate(wire::call(&run, "desk.write", "{}")).await.unwrap());
+    }
+    for arguments in [
+        vec!["journal".to_owned(), "show".to_owned(), "--address".to_owned(), sidecar.read(), path(&run), "--json".to_owned()],
+        vec!["completions".to_owned(), "bash".to_owned()],
+    ] {
+        let mut command = program::command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(!said.contains("panic"), "{said}");
+        assert_ne!(ended.status.code(), Some(101));
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use tollgate_tests::{
     journal_file,
     sidecar::{Setup, Sidecar, eventually},
     tmpfs::Tmpfs,
-    wire,
+    trees, wire,
 };
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_types::StatusExt as _;
@@ -104,4 +104,26 @@ async fn g12_a_journal_on_a_read_only_file_system_is_refused_at_start_and_taken_
     assert!(ended.err.contains("journal.db") && ended.err.contains("read-only"), "{}", ended.err);
     disk.set_read_only(false);
     drop(setup.start().await);
+}
+
+#[tokio::test]
+async fn p08_a_sidecar_ends_in_order_while_its_disk_is_full_and_the_next_finds_everything() {
+    let Some((disk, sidecar)) = sidecar_on_tmpfs(metrics::free_port()).await else { return };
+    let (gate, run) = (sidecar.gate().await, wire::run());
+    let filling = disk.fill();
+    let acknowledged = ask_until_refused(&gate, &run, "full").await;
+    // A bundle that arrives meanwhile cannot be activated, since its activation cannot be recorded.
+    let first = sidecar.generation().await;
+    trees::write(&trees::with(trees::gate(), &[("entities.json", "[ ]\n")]), &sidecar.setup().bundle());
+    eventually("the new bundle", async || {
+        Some(sidecar.status().await).filter(|status| status.desired_revision != status.active.as_ref().unwrap().revision)
+    })
+    .await;
+    assert_eq!(sidecar.generation().await, first);
+    let (status, setup) = sidecar.stop().await;
+    assert_eq!(status.code(), Some(0));
+    drop(filling);
+    let sidecar = setup.start().await;
+    assert!(sidecar.generation().await.number > first.number, "now it can");
+    all_on_record(sidecar, &run, &acknowledged).await;
 }

@@ -14,7 +14,7 @@ use tollgate_tests::{
 
 /// How often it is killed, and after how many acknowledged decisions each time: somewhere else in the life
 /// of a batch, a checkpoint or a connection.
-const KILLS: [usize; 5] = [40, 211, 97, 403, 150];
+const KILLS: [usize; 5] = [40, 171, 97, 263, 60];
 const CLIENTS: usize = 16;
 
 /// What clients were told.

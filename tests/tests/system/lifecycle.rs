@@ -5,11 +5,14 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use rustix::process::Signal;
 use tokio::task::JoinSet;
-use tollgate_client::{connect, v1};
+use tollgate_client::{
+    CallError, Gate, connect,
+    v1::{self, evaluate_stream_response::Answer},
+};
 use tollgate_domain::FactKind;
 use tollgate_tests::{
     journal_file::{self, Hold},
-    sidecar::{Setup, Sidecar, eventually},
+    sidecar::{Setup, eventually},
     wire,
 };
 use tonic::Code;
@@ -20,13 +23,24 @@ use tonic_reflection::pb::v1::{
 };
 use tonic_types::StatusExt as _;
 
-/// Sends a call that waits for the journal.
-async fn in_flight(sidecar: &Sidecar, calls: &mut JoinSet<Result<v1::EvaluateResponse, tollgate_client::CallError>>) {
-    let gate = sidecar.gate().await;
-    calls.spawn(async move {
-        let answer = gate.evaluate_within(wire::call(&wire::run(), "desk.read", "{}"), Duration::from_secs(20)).await;
-        answer.map(|answer| answer.response().clone())
-    });
+type Answers = JoinSet<Result<v1::EvaluateResponse, CallError>>;
+
+/// Sends calls over one connection, which wait for the journal, and waits until all of them have arrived: a
+/// last one, behind them on the connection, is cut by its own limit while it waits as well.
+async fn in_flight(gate: &Gate, count: usize) -> Answers {
+    let mut calls = JoinSet::new();
+    for _ in 0..count {
+        let gate = gate.clone();
+        calls.spawn(async move {
+            let answer = gate.evaluate_within(wire::call(&wire::run(), "desk.read", "{}"), Duration::from_secs(20)).await;
+            answer.map(|answer| answer.response().clone())
+        });
+    }
+    // The tasks send before this one does.
+    tokio::task::yield_now().await;
+    let last = gate.evaluate_within(wire::call(&wire::run(), "desk.read", "{}"), Duration::from_millis(300)).await;
+    assert!(matches!(last.unwrap_err().code, Code::DeadlineExceeded | Code::ResourceExhausted));
+    calls
 }
 
 #[tokio::test]
@@ -73,11 +87,7 @@ async fn sigterm_says_not_serving_first_finishes_what_is_in_flight_and_ends_with
     assert_eq!(watch.next().await.unwrap().unwrap().status(), ServingStatus::Serving);
 
     let hold = Hold::take(&sidecar.setup().journal_path());
-    let mut calls = JoinSet::new();
-    for _ in 0..4 {
-        in_flight(&sidecar, &mut calls).await;
-    }
-    all_arrived(&sidecar).await;
+    let mut calls = in_flight(&sidecar.gate().await, 4).await;
     sidecar.signal(Signal::TERM);
     assert_eq!(watch.next().await.unwrap().unwrap().status(), ServingStatus::NotServing);
     drop((watch, health));
@@ -95,14 +105,6 @@ async fn sigterm_says_not_serving_first_finishes_what_is_in_flight_and_ends_with
     assert!(sidecar.log().contains("recovery=Clean"), "the journal was closed in order: {}", sidecar.log());
 }
 
-/// Waits until the calls that were sent before have arrived: one that is sent after them, and is cut by its
-/// own limit while it waits for the journal, has been behind them.
-async fn all_arrived(sidecar: &Sidecar) {
-    let gate = sidecar.gate().await;
-    let probe = gate.evaluate_within(wire::call(&wire::run(), "desk.read", "{}"), Duration::from_millis(300)).await;
-    assert_eq!(probe.unwrap_err().code, Code::DeadlineExceeded);
-}
-
 #[tokio::test]
 async fn sigint_ends_it_too_and_a_watcher_of_its_health_does_not_hold_it_up() {
     let sidecar = Setup::new().set("shutdown.drain", "60s").start().await;
@@ -117,12 +119,10 @@ async fn sigint_ends_it_too_and_a_watcher_of_its_health_does_not_hold_it_up() {
 }
 
 #[tokio::test]
-async fn p08_what_is_still_in_flight_after_the_drain_time_is_not_waited_for() {
+async fn p08_a_journal_that_is_stuck_does_not_keep_a_sidecar_from_ending() {
     let sidecar = Setup::new().set("shutdown.drain", "300ms").start().await;
     let hold = Hold::take(&sidecar.setup().journal_path());
-    let mut calls = JoinSet::new();
-    in_flight(&sidecar, &mut calls).await;
-    all_arrived(&sidecar).await;
+    let mut calls = in_flight(&sidecar.gate().await, 1).await;
     sidecar.signal(Signal::TERM);
     let (status, setup) = sidecar.ended().await;
     drop(hold);
@@ -138,43 +138,37 @@ async fn p08_what_is_still_in_flight_after_the_drain_time_is_not_waited_for() {
 async fn more_calls_in_flight_than_the_limit_are_refused_and_may_be_sent_again() {
     let sidecar = Setup::new().set("limits.in_flight", "3").start().await;
     let hold = Hold::take(&sidecar.setup().journal_path());
-    let mut calls = JoinSet::new();
-    for _ in 0..3 {
-        in_flight(&sidecar, &mut calls).await;
-    }
     let gate = sidecar.gate().await;
+    let calls = in_flight(&gate, 3).await;
     let call = wire::call(&wire::run(), "desk.read", "{}");
-    // Until the three have their places, this one finds one and is cut by its limit.
-    let error = eventually("a refusal", async || {
-        let error = gate.evaluate_within(call.clone(), Duration::from_millis(100)).await.unwrap_err();
-        (error.reason.as_deref() == Some("OVERLOADED")).then_some(error)
-    })
-    .await;
+    let error = gate.evaluate_within(call.clone(), Duration::from_secs(5)).await.unwrap_err();
+    assert_eq!(error.reason.as_deref(), Some("OVERLOADED"), "{error}");
     assert_eq!(error.code, Code::ResourceExhausted);
     assert!(error.may_send_again() && error.message.contains("3 calls"), "{error}");
     drop(hold);
     for answer in calls.join_all().await {
         assert_eq!(answer.unwrap().decision(), v1::Decision::Allow);
     }
-    let fresh = wire::call(&wire::run(), "desk.read", "{}");
-    assert_eq!(gate.evaluate(fresh).await.unwrap().response().decision(), v1::Decision::Allow);
+    // The very same call, as the message says.
+    assert_eq!(gate.evaluate(call).await.unwrap().response().decision(), v1::Decision::Allow);
 }
 
 #[tokio::test]
 async fn calls_that_come_faster_than_the_rate_are_refused_and_later_ones_are_taken() {
-    let sidecar = Setup::new().set("limits.per_second", "5").start().await;
+    let sidecar = Setup::new().set("limits.per_second", "2").start().await;
     let (gate, run) = (sidecar.gate().await, wire::run());
+    let elements = (0..100).map(|_| wire::element(wire::call(&run, "desk.read", "{}"))).collect();
     let mut refused = 0;
-    for _ in 0..20 {
-        match gate.evaluate(wire::call(&run, "desk.read", "{}")).await {
-            Ok(answer) => assert_eq!(answer.response().decision(), v1::Decision::Allow),
-            Err(error) => {
-                assert_eq!((error.code, error.reason.as_deref()), (Code::ResourceExhausted, Some("RATE_LIMITED")), "{error}");
+    for answer in crate::stream::answers(&sidecar, elements).await {
+        match answer.answer.unwrap() {
+            Answer::Response(response) => assert_eq!(response.decision(), v1::Decision::Allow),
+            Answer::Error(error) => {
+                assert_eq!((error.code, error.reason.as_str()), (i32::from(Code::ResourceExhausted), "RATE_LIMITED"));
                 refused += 1;
             }
         }
     }
-    assert!(refused > 0, "twenty calls at once are more than five a second");
+    assert!(refused > 0, "a hundred calls at once are more than two a second");
     let late = eventually("a call that is taken", async || gate.evaluate(wire::call(&run, "desk.read", "{}")).await.ok()).await;
     assert_eq!(late.response().decision(), v1::Decision::Allow);
     // Health is not a call.
@@ -193,6 +187,8 @@ async fn h15_a_callers_deadline_cuts_the_call_and_it_is_never_allowed() {
     let leaving = gate.evaluate(wire::call(&run, "desk.read", "{}"));
     assert!(tokio::time::timeout(Duration::from_millis(200), leaving).await.is_err());
     drop(hold);
+    // Appends are made in order: after one more, both have landed, if they ever do.
+    drop(gate.evaluate(wire::call(&wire::run(), "desk.read", "{}")).await.unwrap());
     eventually("no open call", async || {
         let facts = journal_file::facts(&sidecar.setup().journal_path(), &journal_file::history(&run)).await;
         let ended = facts.iter().filter(|stored| stored.fact.kind() == FactKind::ToolCallCancelled).count();

@@ -11,6 +11,7 @@ mod disk;
 mod kill;
 mod lifecycle;
 mod metrics;
+mod promises;
 mod python;
 mod reading;
 mod rights;

@@ -149,6 +149,8 @@ async fn h15_an_element_has_a_time_limit_of_its_own_and_is_never_allowed_after_i
 
 /// An untold decision is not on record, or closed as cancelled.
 async fn closed_or_absent(sidecar: &Sidecar, run: &v1::RunKey, invocation: &str) {
+    // Appends are made in order: after one more, it has landed, if it ever does.
+    drop(sidecar.gate().await.evaluate(wire::call(&wire::run(), "desk.read", "{}")).await.unwrap());
     eventually("no open decision", async || {
         let life = life(sidecar, run, invocation).await;
         matches!(life.as_slice(), [] | [.., FactKind::ToolCallCancelled]).then_some(())

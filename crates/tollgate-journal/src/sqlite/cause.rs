@@ -49,8 +49,8 @@ pub(super) fn refused_by(error: &sqlx::Error) -> Unavailable {
 /// extended code tells another story it is looked at.
 fn cause_of_code(code: i32) -> UnavailableCause {
     match (code & 0xff, code >> 8) {
-        // FULL
-        (13, _) => UnavailableCause::Full,
+        // FULL, and IOERR_SHMSIZE: the index of the log could not be grown
+        (13, _) | (10, 19) => UnavailableCause::Full,
         // PERM, READONLY
         (3 | 8, _) => UnavailableCause::ReadOnly,
         // CORRUPT, NOTADB, IOERR_DATA, IOERR_CORRUPTFS; CONSTRAINT and MISMATCH, since the writer checked
@@ -73,6 +73,7 @@ mod tests {
     fn g12_result_codes_become_causes_by_their_primary_and_extended_code() {
         for (code, cause) in [
             (13, UnavailableCause::Full),
+            (4874, UnavailableCause::Full),
             (8, UnavailableCause::ReadOnly),
             (1032, UnavailableCause::ReadOnly),
             (10, UnavailableCause::Io),

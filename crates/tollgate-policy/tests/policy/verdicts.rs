@@ -21,7 +21,7 @@ fn require_permit_allows_on_a_permit_and_denies_without_one() {
 }
 
 #[test]
-fn forbid_only_allows_unless_a_forbid_matches() {
+fn p01_h06_forbid_only_allows_unless_a_forbid_matches_and_a_forbid_without_a_code_gets_the_default() {
     let harness = Harness::of(load(&with(&[
         ("hooks/main/hook.yaml", "id: main\nkind: cedar\norder: 0\nmode: forbid_only\n"),
         (

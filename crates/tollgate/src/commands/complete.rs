@@ -6,7 +6,7 @@ use tollgate_client::{Gate, connect, v1, v1::complete_request::Outcome};
 use crate::{
     cli::{Complete, ReportedOutcome},
     exit::Exit,
-    view,
+    out, view,
 };
 
 pub(crate) async fn run(complete: Complete) -> Result<Exit> {
@@ -23,9 +23,9 @@ pub(crate) async fn run(complete: Complete) -> Result<Exit> {
     let request = v1::CompleteRequest { run: Some(complete.run.0), invocation_id: complete.invocation, outcome: Some(outcome) };
     let completed = gate.complete(request).await?;
     if complete.json {
-        anstream::println!("{}", view::completed_json(&completed)?);
+        out::line(view::completed_json(&completed)?)?;
     } else {
-        anstream::print!("{}", view::completed_text(&completed));
+        out::text(view::completed_text(&completed))?;
     }
     Ok(Exit::Success)
 }

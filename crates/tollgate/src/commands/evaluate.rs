@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use tollgate_client::{Answer, Gate, connect, v1};
 
-use crate::{cli::Evaluate, exit::Exit, view, world};
+use crate::{cli::Evaluate, exit::Exit, out, view, world};
 
 pub(crate) async fn run(evaluate: Evaluate) -> Result<Exit> {
     let timeout = Duration::try_from(evaluate.timeout).context("--timeout must be positive")?;
@@ -20,9 +20,9 @@ pub(crate) async fn run(evaluate: Evaluate) -> Result<Exit> {
     let gate = Gate::new(connect(&address).await?);
     let answer = gate.evaluate_within(request, timeout).await?;
     if json {
-        anstream::println!("{}", view::answer_json(&answer)?);
+        out::line(view::answer_json(&answer)?)?;
     } else {
-        anstream::print!("{}", view::answer_text(&answer));
+        out::text(view::answer_text(&answer))?;
     }
     Ok(match &answer {
         Answer::Allowed(_) => Exit::Success,

@@ -6,6 +6,7 @@ use tollgate_client::{CallError, connect, journal, v1};
 use crate::{
     cli::{DecisionFilter, Journal},
     exit::Exit,
+    out,
     run_path::RunPath,
     view,
 };
@@ -33,9 +34,9 @@ pub(crate) async fn show(address: &str, run: &RunPath, filter: v1::FactFilter, j
         let page = client.list_facts(request).await.map_err(|status| CallError::from_status(&status))?.into_inner();
         for fact in page.facts {
             if json {
-                anstream::println!("{}", view::fact_json(&fact)?);
+                out::line(view::fact_json(&fact)?)?;
             } else {
-                anstream::print!("{}", timeline.line(&fact));
+                out::text(timeline.line(&fact))?;
             }
         }
         match page.next {

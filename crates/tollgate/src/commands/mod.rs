@@ -13,6 +13,7 @@ use clap::CommandFactory;
 use crate::{
     cli::{Cli, Command},
     exit::Exit,
+    out,
 };
 
 /// Stack of the thread that answers calls, in bytes: Cedar evaluates by recursion, and refuses where its
@@ -29,7 +30,10 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Command::Journal(journal) => on_runtime(|| journal::run(journal)),
         Command::Demo(demo) => on_runtime(|| demo::run(demo)),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "tollgate", &mut std::io::stdout());
+            // The generator panics where it cannot write, so it writes into memory.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tollgate", &mut script);
+            out::text(String::from_utf8_lossy(&script))?;
             Ok(Exit::Success)
         }
     }

@@ -10,26 +10,26 @@ use super::on_runtime;
 use crate::{
     cli::{CheckFormat, Policy},
     exit::Exit,
-    style, view,
+    out, style, view,
 };
 
 pub(crate) fn run(policy: Policy) -> Result<Exit> {
     match policy {
-        Policy::Check { directory, format } => Ok(check(&directory, format)),
+        Policy::Check { directory, format } => check(&directory, format),
         Policy::Status { address } => on_runtime(|| async move { status(&address.address).await }),
     }
 }
 
-fn check(directory: &Path, format: CheckFormat) -> Exit {
+fn check(directory: &Path, format: CheckFormat) -> Result<Exit> {
     let report = tollgate_policy::check(directory);
     match format {
-        CheckFormat::Json => anstream::println!("{}", report.to_json()),
+        CheckFormat::Json => out::line(report.to_json())?,
         CheckFormat::Human => {
-            anstream::print!("{}", report.render(true));
-            anstream::println!("{}", verdict(directory, &report));
+            out::text(report.render(true))?;
+            out::line(verdict(directory, &report))?;
         }
     }
-    if report.is_clean() { Exit::Success } else { Exit::Findings }
+    Ok(if report.is_clean() { Exit::Success } else { Exit::Findings })
 }
 
 fn verdict(directory: &Path, report: &Report) -> String {
@@ -46,6 +46,6 @@ fn verdict(directory: &Path, report: &Report) -> String {
 async fn status(address: &str) -> Result<Exit> {
     let mut client = policy(connect(address).await?);
     let status = client.get_status(v1::GetStatusRequest {}).await.map_err(|status| CallError::from_status(&status))?;
-    anstream::print!("{}", view::status_text(&status.into_inner()));
+    out::text(view::status_text(&status.into_inner()))?;
     Ok(Exit::Success)
 }

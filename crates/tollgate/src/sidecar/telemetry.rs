@@ -17,7 +17,7 @@ const SECONDS_BUCKETS: [f64; 14] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.00
 /// beside the bundle, telling of a notice is the next one.
 const WATCHER: &str = "notify=warn";
 
-/// Logs to standard error from here on; a panic says where it happened and nothing else.
+/// Logs to standard error from here on, and decides on when nobody can take the log; a panic says where it happened and nothing else.
 pub(crate) fn init(config: &Config) -> Result<()> {
     let filter = EnvFilter::try_new(&config.log.level)
         .with_context(|| format!("log.level is {:?}: write a level such as info, or directives", config.log.level))?
@@ -27,9 +27,10 @@ pub(crate) fn init(config: &Config) -> Result<()> {
     let installed = match config.log.format {
         LogFormat::Text => {
             let coloured = AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
-            registry.with(fmt::layer().with_writer(std::io::stderr).with_ansi(coloured).with_target(false)).try_init()
+            let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(coloured).with_target(false);
+            registry.with(lines.log_internal_errors(false)).try_init()
         }
-        LogFormat::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr)).try_init(),
+        LogFormat::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr).log_internal_errors(false)).try_init(),
     };
     drop(installed);
     hide_panic_payloads();

@@ -79,9 +79,9 @@ pub(super) async fn play(gate: &Gate, stage: &Stage, run: &RunPath) -> Result<()
     for step in before {
         attempt(gate, run, &step).await?;
     }
-    say(format_args!("\nSomebody lowers the refund limit to 25 EUR: hooks/payments-limit/refunds.cedar is edited."));
+    say(format_args!("\nSomebody lowers the refund limit to 25 EUR: hooks/payments-limit/refunds.cedar is edited."))?;
     let generation = stage.lower_refund_limit().await?;
-    say(format_args!("The sidecar has swapped to generation {generation}, all of it at once."));
+    say(format_args!("The sidecar has swapped to generation {generation}, all of it at once."))?;
     let after = [
         step(
             "The framework tries the same refund again: a new attempt, judged anew",
@@ -105,9 +105,9 @@ pub(super) async fn play(gate: &Gate, stage: &Stage, run: &RunPath) -> Result<()
 }
 
 async fn attempt(gate: &Gate, run: &RunPath, step: &Step) -> Result<()> {
-    say(format_args!("\n{} {}", paint(style::STRONG, step.story), paint(style::DIM, format_args!("({})", step.tool))));
+    say(format_args!("\n{} {}", paint(style::STRONG, step.story), paint(style::DIM, format_args!("({})", step.tool))))?;
     let answer = gate.evaluate(request(run, step)).await?;
-    say(format_args!("  {}", decision_text(answer.response())));
+    say(format_args!("  {}", decision_text(answer.response())))?;
     let response = answer.response();
     ensure!(response.decision() == step.expected, "the demo expected {} here", step.expected.as_str_name());
     if let Answer::Allowed(allowed) = &answer {
@@ -119,7 +119,7 @@ async fn attempt(gate: &Gate, run: &RunPath, step: &Step) -> Result<()> {
                 outcome: Some(step.ends.clone()),
             })
             .await?;
-        say(format_args!("  the tool runs: {}", outcome_text(&completed.governed.unwrap_or_default())));
+        say(format_args!("  the tool runs: {}", outcome_text(&completed.governed.unwrap_or_default())))?;
     }
     Ok(())
 }
