@@ -19,6 +19,7 @@ use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus,
 
 use crate::{
     program,
+    tmpfs::Tmpfs,
     trees::{self, Tree},
 };
 
@@ -44,6 +45,8 @@ pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>
 /// when the sidecar ends, for the next.
 #[derive(Debug)]
 pub struct Setup {
+    /// Before the directory, since it is unmounted before that is removed.
+    disk: Option<Tmpfs>,
     directory: TempDir,
     /// Section, key, value in YAML.
     keys: BTreeMap<String, BTreeMap<String, String>>,
@@ -70,11 +73,24 @@ impl Setup {
     #[must_use]
     pub fn without_bundle() -> Self {
         let directory = tempfile::Builder::new().prefix("tollgate-").tempdir().unwrap();
-        Self { directory, keys: BTreeMap::new(), variables: Vec::new(), flags: Vec::new() }
+        Self { disk: None, directory, keys: BTreeMap::new(), variables: Vec::new(), flags: Vec::new() }
             .set("policy.settle", "50ms")
             .set("listeners.data", "[{ listen: 'unix:{dir}/data.sock' }]")
             .set("listeners.read", "[{ listen: 'unix:{dir}/read.sock' }]")
             .set("shutdown.drain", "5s")
+    }
+
+    /// Puts its state on a file system of its own, where this user may mount one.
+    #[must_use]
+    pub fn on_tmpfs(mut self, megabytes: u32) -> Option<Self> {
+        self.disk = Some(Tmpfs::mount(&self.state(), megabytes)?);
+        Some(self)
+    }
+
+    /// The file system that its state is on.
+    #[must_use]
+    pub fn disk(&self) -> &Tmpfs {
+        self.disk.as_ref().expect("it was put on one")
     }
 
     /// Sets `section.key` to a value in YAML, in which `{dir}` is the directory.

@@ -5,7 +5,6 @@ use tollgate_client::{Gate, v1};
 use tollgate_tests::{
     journal_file,
     sidecar::{Setup, Sidecar, eventually},
-    tmpfs::Tmpfs,
     trees, wire,
 };
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -17,10 +16,9 @@ use crate::metrics;
 const MEGABYTES: u32 = 22;
 
 /// A sidecar whose state is on a file system of its own.
-async fn sidecar_on_tmpfs(metrics_port: u16) -> Option<(Tmpfs, Sidecar)> {
+async fn sidecar_on_tmpfs(metrics_port: u16) -> Option<Sidecar> {
     let setup = Setup::new().set("metrics.listen", &format!("127.0.0.1:{metrics_port}"));
-    let disk = Tmpfs::mount(&setup.state(), MEGABYTES)?;
-    Some((disk, setup.start().await))
+    Some(setup.on_tmpfs(MEGABYTES)?.start().await)
 }
 
 /// Asks until the journal refuses; answers what was acknowledged, and checks the refusal.
@@ -63,11 +61,11 @@ async fn all_on_record(sidecar: Sidecar, run: &v1::RunKey, acknowledged: &[v1::E
 #[tokio::test]
 async fn p09_g12_a_full_disk_refuses_calls_says_so_and_heals_when_there_is_space() {
     let port = metrics::free_port();
-    let Some((disk, sidecar)) = sidecar_on_tmpfs(port).await else { return };
+    let Some(sidecar) = sidecar_on_tmpfs(port).await else { return };
     let (gate, run) = (sidecar.gate().await, wire::run());
     let open = gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap().response().clone();
 
-    let filling = disk.fill();
+    let filling = sidecar.setup().disk().fill();
     let mut acknowledged = ask_until_refused(&gate, &run, "full").await;
     acknowledged.push(open.clone());
     until_health(&sidecar, ServingStatus::NotServing).await;
@@ -95,22 +93,21 @@ async fn p09_g12_a_full_disk_refuses_calls_says_so_and_heals_when_there_is_space
 
 #[tokio::test]
 async fn g12_a_journal_on_a_read_only_file_system_is_refused_at_start_and_taken_when_it_is_writable() {
-    let setup = Setup::new();
-    let Some(disk) = Tmpfs::mount(&setup.state(), MEGABYTES) else { return };
+    let Some(setup) = Setup::new().on_tmpfs(MEGABYTES) else { return };
     let (_, setup) = setup.start().await.stop().await;
-    disk.set_read_only(true);
+    setup.disk().set_read_only(true);
     let ended = setup.run();
     assert_eq!(ended.code(), 1);
     assert!(ended.err.contains("journal.db") && ended.err.contains("read-only"), "{}", ended.err);
-    disk.set_read_only(false);
+    setup.disk().set_read_only(false);
     drop(setup.start().await);
 }
 
 #[tokio::test]
 async fn p08_a_sidecar_ends_in_order_while_its_disk_is_full_and_the_next_finds_everything() {
-    let Some((disk, sidecar)) = sidecar_on_tmpfs(metrics::free_port()).await else { return };
+    let Some(sidecar) = sidecar_on_tmpfs(metrics::free_port()).await else { return };
     let (gate, run) = (sidecar.gate().await, wire::run());
-    let filling = disk.fill();
+    let filling = sidecar.setup().disk().fill();
     let acknowledged = ask_until_refused(&gate, &run, "full").await;
     // A bundle that arrives meanwhile cannot be activated, since its activation cannot be recorded.
     let first = sidecar.generation().await;

@@ -175,3 +175,15 @@ async fn a_refusal_that_cannot_be_written_is_no_decision_either() {
     assert_eq!(world.ask(call("i-1")).await.unwrap_err(), unavailable(UnavailableCause::Full));
     assert!(!refused(world.ask(call("i-1")).await).decided.repeat);
 }
+
+#[tokio::test(start_paused = true)]
+async fn b16_an_outcome_that_cannot_be_written_never_takes_the_place_of_the_providers_own_failure() {
+    let world = World::with(vec![hook("a")]).await;
+    world.decide(call("i-1")).await;
+    world.store.next([Fault::Refuse(UnavailableCause::Io)]);
+    let thrown = Reported::ProviderFailed { error_type: "TimeoutError".to_owned(), error_message: "no answer".to_owned() };
+    world.complete("i-1", thrown.clone()).await.unwrap_err();
+    let completion = world.complete("i-1", thrown.clone()).await.unwrap();
+    let own = thrown.into_outcome(true);
+    assert_eq!((completion.reported, completion.governed), (Some(own.clone()), own));
+}
