@@ -84,6 +84,7 @@ fn every_problem() -> Vec<Problem> {
         EvaluateError::InvocationReused(invocation()),
         EvaluateError::DecisionExpired(invocation()),
         EvaluateError::InvocationUnverifiable(invocation()),
+        EvaluateError::Cancelled,
         EvaluateError::StillInFlight(invocation()),
         EvaluateError::ShuttingDown,
         EvaluateError::Internal,
