@@ -1,6 +1,7 @@
-//! How many calls are taken at once, and how fast: what does not fit is refused, never queued without end.
+//! How many calls are taken at once, and how fast: what does not fit is refused or waits a bounded time,
+//! and is never queued without end.
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use governor::{
     Quota, RateLimiter,
@@ -30,9 +31,19 @@ impl Admission {
 
     /// A place for one call, held until it is answered.
     pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        if self.rate.as_ref().is_some_and(|rate| rate.check().is_err()) {
-            return Err(Problem::rate_limited());
-        }
+        self.check_rate()?;
         Arc::clone(&self.places).try_acquire_owned().map_err(|_| Problem::overloaded(self.places_count))
+    }
+
+    /// As [`Admission::admit`], but waits for a place: elements of a stream come no faster than the
+    /// transport's flow control lets them, so that waiting slows the stream down instead of failing it.
+    pub(crate) async fn admit_within(&self, time: Duration) -> Result<OwnedSemaphorePermit, Problem> {
+        self.check_rate()?;
+        let place = tokio::time::timeout(time, Arc::clone(&self.places).acquire_owned()).await;
+        place.ok().and_then(Result::ok).ok_or_else(|| Problem::overloaded(self.places_count))
+    }
+
+    fn check_rate(&self) -> Result<(), Problem> {
+        if self.rate.as_ref().is_some_and(|rate| rate.check().is_err()) { Err(Problem::rate_limited()) } else { Ok(()) }
     }
 }

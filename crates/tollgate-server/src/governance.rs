@@ -2,6 +2,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+use tokio::time::Instant;
 use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 use tollgate_domain::Rights;
@@ -36,17 +37,37 @@ pub(crate) struct Governance {
 }
 
 impl Governance {
-    /// Judges one call as its wire form asks; the one path of the unary call and of the stream.
-    pub(crate) async fn judge(
+    /// Judges a call that stands alone: without a place it is refused, and its caller knows when to come back.
+    async fn judge_alone(&self, request: v1::EvaluateRequest, asked: Option<Duration>) -> Result<v1::EvaluateResponse, Problem> {
+        let _place = self.admission.admit()?;
+        self.judge(request, self.time_limit(asked), &CancellationToken::new()).await
+    }
+
+    /// Judges an element of a stream, which waits for its place.
+    pub(crate) async fn judge_element(
         &self,
         request: v1::EvaluateRequest,
         asked: Option<Duration>,
         cancel: &CancellationToken,
     ) -> Result<v1::EvaluateResponse, Problem> {
-        let _place = self.admission.admit()?;
+        let timeout = self.time_limit(asked);
+        let deadline = Instant::now() + timeout;
+        let _place = self.admission.admit_within(timeout).await?;
+        self.judge(request, deadline.saturating_duration_since(Instant::now()), cancel).await
+    }
+
+    async fn judge(
+        &self,
+        request: v1::EvaluateRequest,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<v1::EvaluateResponse, Problem> {
         let call = inbound::call(request)?;
-        let timeout = time_limit(asked, self.limits.default_timeout, self.limits.max_timeout);
         Ok(outbound::recorded(self.engine.evaluate(&self.rights, call, timeout, cancel).await?))
+    }
+
+    fn time_limit(&self, asked: Option<Duration>) -> Duration {
+        time_limit(asked, self.limits.default_timeout, self.limits.max_timeout)
     }
 
     async fn end(&self, request: v1::CompleteRequest, asked: Option<Duration>) -> Result<v1::CompleteResponse, Problem> {
@@ -54,7 +75,7 @@ impl Governance {
         let run = inbound::run(request.run)?;
         let invocation = inbound::required("invocation_id", &request.invocation_id, str::parse)?;
         let reported = inbound::reported(request.outcome)?;
-        let timeout = time_limit(asked, self.limits.default_timeout, self.limits.max_timeout);
+        let timeout = self.time_limit(asked);
         Ok(outbound::completion(self.engine.complete(&self.rights, run, invocation, reported, timeout).await?))
     }
 }
@@ -65,8 +86,7 @@ impl GovernanceService for Governance {
 
     async fn evaluate(&self, request: Request<v1::EvaluateRequest>) -> Result<Response<v1::EvaluateResponse>, Status> {
         let asked = grpc_timeout(request.metadata());
-        let answer = self.judge(request.into_inner(), asked, &CancellationToken::new()).await;
-        answer.map(Response::new).map_err(Problem::into_status)
+        self.judge_alone(request.into_inner(), asked).await.map(Response::new).map_err(Problem::into_status)
     }
 
     async fn evaluate_stream(

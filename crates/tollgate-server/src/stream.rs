@@ -105,7 +105,7 @@ impl Session {
         let cancel = cancel.clone();
         let governance = self.governance.clone();
         self.in_flight.push(Box::pin(async move {
-            let answer = match governance.judge(request, timeout, &cancel).await {
+            let answer = match governance.judge_element(request, timeout, &cancel).await {
                 Ok(response) => Answer::Response(response),
                 Err(problem) => Answer::Error(problem.into_stream_error()),
             };

@@ -210,3 +210,13 @@ async fn h15_a_broken_stream_cancels_what_is_in_flight() {
         assert!(!repeated.is_ok_and(|answer| answer.into_inner().repeat), "an untold decision is never repeated as ALLOW");
     }
 }
+
+#[tokio::test]
+async fn elements_over_the_limit_of_calls_in_flight_wait_for_their_place() {
+    let sidecar = Setup::new().set("limits.in_flight", "2").start().await;
+    let run = wire::run();
+    let elements = (0..50).map(|_| wire::element(wire::call(&run, "desk.read", "{}"))).collect();
+    let answers = answers(&sidecar, elements).await;
+    assert_eq!(answers.len(), 50);
+    assert!(answers.into_iter().all(|answer| response(answer).decision() == v1::Decision::Allow));
+}
