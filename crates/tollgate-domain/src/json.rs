@@ -4,10 +4,10 @@ use std::fmt;
 
 use json_event_parser::{JsonEvent, JsonSyntaxError, SliceJsonParser};
 
-use crate::limits::ARGUMENTS_MAX_DEPTH;
+use crate::limits::{ARGUMENTS_MAX_DEPTH, ARGUMENTS_MAX_VALUES};
 
-/// Skipped by some parsers, our own among them, and refused by others.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// Some parsers skip it and some refuse it (RFC 8259, section 8.1), so that nobody may send it.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A JSON value that keeps the text of its numbers, so that no digit is lost before it is judged.
 ///
@@ -40,6 +40,9 @@ pub enum InvalidJson {
     /// Nested deeper than [`ARGUMENTS_MAX_DEPTH`].
     #[error("nested deeper than {ARGUMENTS_MAX_DEPTH} levels")]
     TooDeep,
+    /// More values than [`ARGUMENTS_MAX_VALUES`].
+    #[error("has more than {ARGUMENTS_MAX_VALUES} values")]
+    TooMany,
     /// A number that no double can hold even roughly.
     #[error("a number is outside the range of IEEE 754 double precision")]
     NumberRange,
@@ -69,6 +72,7 @@ impl Json {
             return Err(InvalidJson::Malformed);
         }
         let mut parser = SliceJsonParser::new(bytes);
+        let mut count = 0;
         let mut open: Vec<Open> = Vec::new();
         let mut done = None;
         loop {
@@ -106,6 +110,10 @@ impl Json {
                     }
                 },
             };
+            count += 1;
+            if count > ARGUMENTS_MAX_VALUES {
+                return Err(InvalidJson::TooMany);
+            }
             match open.last_mut() {
                 None => done = Some(value),
                 Some(Open::Array(items)) => items.push(value),

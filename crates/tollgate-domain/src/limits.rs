@@ -13,6 +13,9 @@ pub const MESSAGE_MAX_BYTES: usize = 2_048;
 pub const ARGUMENTS_MAX_BYTES: usize = 1_048_576;
 /// Deepest nesting of the argument object; the object itself is level one.
 pub const ARGUMENTS_MAX_DEPTH: usize = 64;
+/// Most values in the argument object, nested ones and the object itself included: what a value costs in memory
+/// does not follow from its bytes.
+pub const ARGUMENTS_MAX_VALUES: usize = 65_536;
 /// Longest W3C `traceparent`, in bytes.
 pub const TRACEPARENT_MAX_BYTES: usize = 128;
 /// Most groups that one call may claim for its principal.

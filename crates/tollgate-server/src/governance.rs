@@ -39,7 +39,7 @@ pub(crate) struct Governance {
 impl Governance {
     /// Judges a call that stands alone: without a place it is refused, and its caller knows when to come back.
     async fn judge_alone(&self, request: v1::EvaluateRequest, asked: Option<Duration>) -> Result<v1::EvaluateResponse, Problem> {
-        let _place = self.admission.admit()?;
+        let _place = self.admission.admit(size(&request))?;
         self.judge(request, self.time_limit(asked), &CancellationToken::new()).await
     }
 
@@ -52,7 +52,7 @@ impl Governance {
     ) -> Result<v1::EvaluateResponse, Problem> {
         let timeout = self.time_limit(asked);
         let deadline = Instant::now() + timeout;
-        let _place = self.admission.admit_within(timeout).await?;
+        let _place = self.admission.admit_within(size(&request), timeout).await?;
         self.judge(request, deadline.saturating_duration_since(Instant::now()), cancel).await
     }
 
@@ -71,13 +71,18 @@ impl Governance {
     }
 
     async fn end(&self, request: v1::CompleteRequest, asked: Option<Duration>) -> Result<v1::CompleteResponse, Problem> {
-        let _place = self.admission.admit()?;
+        let _place = self.admission.admit(0)?;
         let run = inbound::run(request.run)?;
         let invocation = inbound::required("invocation_id", &request.invocation_id, str::parse)?;
         let reported = inbound::reported(request.outcome)?;
         let timeout = self.time_limit(asked);
         Ok(outbound::completion(self.engine.complete(&self.rights, run, invocation, reported, timeout).await?))
     }
+}
+
+/// The bytes of a call that are parsed into values, which take several times as much.
+fn size(request: &v1::EvaluateRequest) -> usize {
+    request.arguments_json.len() + request.claims.as_ref().map_or(0, |claims| claims.attributes_json.len())
 }
 
 #[tonic::async_trait]

@@ -6,10 +6,16 @@ use std::{
     os::unix::fs::{FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio_stream::{Stream, StreamExt, wrappers::UnixListenerStream};
+use futures_util::stream;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_stream::Stream;
+
+/// How long a listener rests when it cannot accept: without descriptors, trying again at once would only
+/// keep the thread from closing some.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,17 +153,40 @@ impl Bound {
     }
 }
 
-/// The connections of allowed peers.
-pub(crate) fn allowed_peers(listener: UnixListener, peer_uids: Arc<[u32]>) -> impl Stream<Item = io::Result<UnixStream>> {
-    UnixListenerStream::new(listener).filter(move |connection| match connection {
-        Ok(stream) if !peer_uids.is_empty() => match stream.peer_cred() {
-            Ok(peer) if peer_uids.contains(&peer.uid()) => true,
-            Ok(peer) => {
-                tracing::warn!(uid = peer.uid(), "refused a peer of the Unix socket");
-                false
+/// The connections that a TCP listener accepts.
+pub(crate) fn tcp_connections(listener: TcpListener) -> impl Stream<Item = io::Result<TcpStream>> {
+    connections(async move || {
+        let (connection, _) = listener.accept().await?;
+        connection.set_nodelay(true)?;
+        Ok(Some(connection))
+    })
+}
+
+/// The connections of allowed peers that a Unix socket accepts.
+pub(crate) fn unix_connections(listener: UnixListener, peer_uids: Arc<[u32]>) -> impl Stream<Item = io::Result<UnixStream>> {
+    connections(async move || {
+        let (connection, _) = listener.accept().await?;
+        let peer = connection.peer_cred()?.uid();
+        if peer_uids.is_empty() || peer_uids.contains(&peer) {
+            return Ok(Some(connection));
+        }
+        tracing::warn!(uid = peer, "refused a peer of the Unix socket");
+        Ok(None)
+    })
+}
+
+/// Accepts for ever: an error of one connection, or a lack of descriptors, is no end of the listener.
+fn connections<C>(accept: impl AsyncFnMut() -> io::Result<Option<C>>) -> impl Stream<Item = io::Result<C>> {
+    stream::unfold(accept, async |mut accept| {
+        loop {
+            match accept().await {
+                Ok(Some(connection)) => return Some((Ok(connection), accept)),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(kind = %error.kind(), code = error.raw_os_error(), "a listener cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
-            Err(_) => false,
-        },
-        Ok(_) | Err(_) => true,
+        }
     })
 }

@@ -1,6 +1,6 @@
 //! Serving doors: which services stand behind a listener, and how it closes.
 
-use std::{fs, sync::Arc};
+use std::{fs, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 use tollgate_domain::{Reader, Rights, SidecarId};
@@ -14,7 +14,7 @@ use tollgate_proto::{
 };
 use tonic::{
     service::{Routes, RoutesBuilder},
-    transport::{Server, server::TcpIncoming},
+    transport::Server,
 };
 
 use crate::{
@@ -23,9 +23,20 @@ use crate::{
     governance::{EvaluateLimits, Governance},
     health,
     journal::Journal,
-    listener::{Bound, allowed_peers},
+    listener::{Bound, tcp_connections, unix_connections},
     policy::Policy,
 };
+
+/// Streams that a client may reset before they were looked at.
+const RESETS_MAX_COUNT: usize = 1_024;
+/// How often a silent peer is asked whether it lives.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long its answer may take.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// What one stream may have sent unread: the default of HTTP/2 (RFC 9113).
+const STREAM_WINDOW_BYTES: u32 = 65_535;
+/// What all streams of a connection may have sent unread.
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1_048_576;
 
 /// Which group of services a listener gives access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,20 +70,32 @@ pub async fn serve(
     bound: Bound,
     stop: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
-    let router = Server::builder().add_routes(routes(services, door, Arc::new(rights)).await);
+    let router = transport().add_routes(routes(services, door, Arc::new(rights)).await);
     match bound {
-        Bound::Tcp(listener) => {
-            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            router.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await
-        }
+        Bound::Tcp(listener) => router.serve_with_incoming_shutdown(tcp_connections(listener), stop.cancelled_owned()).await,
         Bound::Unix { listener, path, peer_uids } => {
-            let incoming = allowed_peers(listener, peer_uids);
+            let incoming = unix_connections(listener, peer_uids);
             let served = router.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await;
             // Gone already if somebody else took the path over.
             drop(fs::remove_file(path));
             served
         }
     }
+}
+
+/// HTTP/2 as many small calls on one connection need it.
+fn transport() -> Server {
+    Server::builder()
+        // A client whose many calls pass their deadlines at once resets them all; that is no attack.
+        .http2_max_pending_accept_reset_streams(Some(RESETS_MAX_COUNT))
+        // A peer that is gone without a word is noticed.
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        // The transport ends a connection that holds too many small unread frames, by a measure that grows
+        // with the connection's window. So one stream's window is kept small against that: a stream whose
+        // elements are not read is held up, and its connection lives.
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
 }
 
 async fn routes(services: Services, door: Door, rights: Arc<Rights>) -> Routes {
@@ -82,6 +105,8 @@ async fn routes(services: Services, door: Door, rights: Arc<Rights>) -> Routes {
     routes.add_service(health_service);
     if let Ok(reflection) = reflection() {
         routes.add_service(reflection);
+    } else {
+        tracing::error!("reflection is not served: the committed descriptors cannot be read");
     }
     let mut names = vec![""];
     match door {

@@ -42,8 +42,10 @@ impl Problem {
     }
 
     /// More calls are in flight than may be.
-    pub(crate) fn overloaded(limit: usize) -> Self {
-        let message = format!("{limit} calls are in flight already; try again with the same invocation_id");
+    pub(crate) fn overloaded(calls: usize, kib: u32) -> Self {
+        let message = format!(
+            "{calls} calls or {kib} KiB of arguments are in flight, which is all there may be; try again with the same invocation_id"
+        );
         Self::new(Code::ResourceExhausted, "OVERLOADED", message)
     }
 

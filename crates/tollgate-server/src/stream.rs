@@ -1,6 +1,11 @@
 //! `EvaluateStream`: many attempts over one stream, judged concurrently, answered in any order.
 
-use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::mpsc;
@@ -19,10 +24,11 @@ use crate::{
     },
 };
 
-/// Most attempts in flight on one stream; further elements wait in the transport's flow control.
-const IN_FLIGHT_MAX_COUNT: usize = 1_024;
-/// Answers that may wait for a client that reads slowly.
-const ANSWERS_MAX_COUNT: usize = 64;
+/// Most elements of one stream that are in flight or whose answers wait to be taken; further ones wait in
+/// the transport's flow control.
+const UNANSWERED_MAX_COUNT: usize = 1_024;
+/// Answers on their way into the transport.
+const SENDING_MAX_COUNT: usize = 16;
 
 type Attempt = (RunKey, InvocationId);
 type Answering = Pin<Box<dyn Future<Output = (Option<Attempt>, v1::EvaluateStreamResponse)> + Send>>;
@@ -33,9 +39,9 @@ pub(crate) fn answer(
     governance: Governance,
     elements: Streaming<v1::EvaluateStreamRequest>,
 ) -> impl Stream<Item = Result<v1::EvaluateStreamResponse, Status>> + Send {
-    let (answers, receiver) = mpsc::channel(ANSWERS_MAX_COUNT);
+    let (answers, receiver) = mpsc::channel(SENDING_MAX_COUNT);
     let engine = Arc::clone(&governance.engine);
-    let session = Session { governance, in_flight: FuturesUnordered::new(), cancels: HashMap::new() };
+    let session = Session { governance, in_flight: FuturesUnordered::new(), outbox: VecDeque::new(), cancels: HashMap::new() };
     engine.spawn(session.run(elements, answers));
     ReceiverStream::new(receiver)
 }
@@ -43,6 +49,9 @@ pub(crate) fn answer(
 struct Session {
     governance: Governance,
     in_flight: FuturesUnordered<Answering>,
+    /// Answers that the client has not taken yet. Kept here, so that a client that reads slowly holds up
+    /// nothing but its own next elements.
+    outbox: VecDeque<v1::EvaluateStreamResponse>,
     /// For each attempt in flight, how to cancel it, and how many elements of the stream sent it.
     cancels: HashMap<Attempt, (CancellationToken, usize)>,
 }
@@ -55,18 +64,22 @@ impl Session {
     ) {
         let draining = self.governance.engine.draining();
         let (mut more, mut takes) = (true, true);
-        while more && takes || !self.in_flight.is_empty() {
+        while more && takes || !self.in_flight.is_empty() || !self.outbox.is_empty() {
+            let has_room = self.in_flight.len() + self.outbox.len() < UNANSWERED_MAX_COUNT;
             tokio::select! {
+                place = answers.reserve(), if !self.outbox.is_empty() => match (place, self.outbox.pop_front()) {
+                    (Ok(place), Some(response)) => place.send(Ok(response)),
+                    (Ok(_), None) => {}
+                    (Err(_), _) => return,
+                },
                 () = answers.closed() => return,
                 // What is in flight can still be cancelled; what comes is refused by the engine.
                 () = draining.cancelled(), if takes => takes = false,
                 Some((attempt, response)) = self.in_flight.next() => {
                     self.landed(attempt);
-                    if answers.send(Ok(response)).await.is_err() {
-                        return;
-                    }
+                    self.outbox.push_back(response);
                 }
-                element = elements.message(), if more && self.in_flight.len() < IN_FLIGHT_MAX_COUNT => match element {
+                element = elements.message(), if more && has_room => match element {
                     Ok(Some(element)) => self.take(element),
                     Ok(None) => more = false,
                     // Broken: nobody will read an answer, so that nothing may be allowed any more.

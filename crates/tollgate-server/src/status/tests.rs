@@ -92,7 +92,7 @@ fn every_problem() -> Vec<Problem> {
     let complete = [CompleteError::NotFound, CompleteError::NotAllowed, CompleteError::ShuttingDown, CompleteError::Internal];
     let own = [
         Problem::not_found("run"),
-        Problem::overloaded(1),
+        Problem::overloaded(1, 1),
         Problem::rate_limited(),
         InvalidField { field: "run", problem: String::new() }.into(),
         Unavailable { cause: UnavailableCause::Io, may_have_landed: false }.into(),

@@ -198,5 +198,9 @@ pub(crate) fn filter(filter: Option<v1::FactFilter>) -> Checked<FactFilter> {
 
 /// A duration of the wire, which may be negative or out of range.
 pub(crate) fn timeout(timeout: Option<prost_types::Duration>) -> Checked<Option<std::time::Duration>> {
-    timeout.map(|timeout| timeout.try_into().or_else(|_| invalid("timeout", "must be a positive duration"))).transpose()
+    let positive = |timeout: prost_types::Duration| match (u64::try_from(timeout.seconds), u32::try_from(timeout.nanos)) {
+        (Ok(seconds), Ok(nanos)) if nanos < 1_000_000_000 => Ok(std::time::Duration::new(seconds, nanos)),
+        _ => invalid("timeout", "must be a positive duration"),
+    };
+    timeout.map(positive).transpose()
 }

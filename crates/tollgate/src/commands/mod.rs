@@ -45,7 +45,13 @@ pub(crate) fn on_runtime<F: Future<Output = Result<Exit>>>(command: impl FnOnce(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK_BYTES).build()?;
     let thread = std::thread::Builder::new().name("tollgate".to_owned()).stack_size(STACK_BYTES);
     std::thread::scope(|scope| {
-        let running = thread.spawn_scoped(scope, || runtime.block_on(command())).context("cannot start a thread")?;
+        let running = thread.spawn_scoped(scope, || {
+            let ended = runtime.block_on(command());
+            // A file operation that hangs must not keep a program from ending whose journal is closed.
+            runtime.shutdown_background();
+            ended
+        });
+        let running = running.context("cannot start a thread")?;
         running.join().unwrap_or_else(|_| anyhow::bail!("a panic ended the command"))
     })
 }

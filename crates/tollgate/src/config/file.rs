@@ -69,6 +69,8 @@ pub(crate) struct DecisionConfig {
 pub(crate) struct LimitsConfig {
     /// Most calls in flight.
     pub(crate) in_flight: usize,
+    /// Most KiB of arguments in flight.
+    pub(crate) in_flight_kib: u32,
     /// Most calls in a second.
     pub(crate) per_second: Option<NonZeroU32>,
 }
@@ -196,7 +198,7 @@ impl Default for DecisionConfig {
 
 impl Default for LimitsConfig {
     fn default() -> Self {
-        Self { in_flight: 1_024, per_second: None }
+        Self { in_flight: 1_024, in_flight_kib: 32_768, per_second: None }
     }
 }
 
@@ -234,8 +236,9 @@ impl Config {
         match &self.journal.url {
             None => Ok(self.state_dir.join("journal.db")),
             Some(url) => match url.strip_prefix("sqlite:") {
-                Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
-                _ => anyhow::bail!("journal.url is {url:?}: write sqlite:PATH"),
+                // Names that SQLite itself would read otherwise: in memory, or with parameters.
+                Some(path) if !path.is_empty() && !path.starts_with(':') && !path.contains('?') => Ok(PathBuf::from(path)),
+                _ => anyhow::bail!("journal.url is {url:?}: write sqlite:PATH; a journal is a file, and its path has no '?'"),
             },
         }
     }

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::{cli::Cli, world};
 
+/// Largest count of any key; far above what a machine could use.
+const COUNT_MAX: usize = 16_777_216;
+
 /// The configuration that a sidecar runs by.
 pub(crate) fn load(overrides: Overrides) -> Result<Config> {
     refuse_unknown_variables()?;
@@ -59,9 +62,14 @@ fn is_service_link(name: &str) -> bool {
 }
 
 fn check(config: &Config) -> Result<()> {
-    ensure!(config.limits.in_flight > 0, "limits.in_flight is 0, so that no call could be taken: write at least 1");
-    ensure!(config.journal.max_queue > 0, "journal.max_queue is 0, so that nothing could be recorded: write at least 1");
-    ensure!(!config.decision.max_timeout.0.is_zero(), "decision.max_timeout is 0, so that every call would be cut");
+    let counts = [
+        ("limits.in_flight", config.limits.in_flight),
+        ("limits.in_flight_kib", config.limits.in_flight_kib as usize),
+        ("journal.max_queue", config.journal.max_queue),
+    ];
+    for (key, count) in counts {
+        ensure!((1..=COUNT_MAX).contains(&count), "{key} is {count}: write 1 to {COUNT_MAX}");
+    }
     ensure!(
         config.decision.default_timeout.0 <= config.decision.max_timeout.0,
         "decision.default_timeout is above decision.max_timeout: lower it, or raise the other"

@@ -62,6 +62,9 @@ pub(crate) struct Overrides {
     /// Most calls in flight [default: 1024].
     #[arg(long, env = "TOLLGATE_LIMITS_IN_FLIGHT", value_name = "COUNT")]
     pub(crate) limits_in_flight: Option<usize>,
+    /// Most KiB of arguments in flight [default: 32768].
+    #[arg(long, env = "TOLLGATE_LIMITS_IN_FLIGHT_KIB", value_name = "KIB")]
+    pub(crate) limits_in_flight_kib: Option<u32>,
     /// Most calls in a second [default: no limit].
     #[arg(long, env = "TOLLGATE_LIMITS_PER_SECOND", value_name = "COUNT")]
     pub(crate) limits_per_second: Option<NonZeroU32>,
@@ -118,6 +121,7 @@ impl Overrides {
         put(&mut config.decision.default_timeout, self.decision_default_timeout);
         put(&mut config.decision.max_timeout, self.decision_max_timeout);
         put(&mut config.limits.in_flight, self.limits_in_flight);
+        put(&mut config.limits.in_flight_kib, self.limits_in_flight_kib);
         put_some(&mut config.limits.per_second, self.limits_per_second);
         places(&mut config.listeners.data, self.data_listen);
         places(&mut config.listeners.read, self.read_listen);

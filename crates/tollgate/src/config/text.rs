@@ -4,7 +4,10 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// A positive duration, written with its unit: `500ms`, `10s`, `2m`.
+/// Longest duration of any key.
+const SPAN_MAX: Duration = Duration::from_hours(24);
+
+/// A positive duration of at most a day, written with its unit: `500ms`, `10s`, `2m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Span(pub(crate) Duration);
@@ -14,9 +17,10 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
-        parsed
-            .map(Self)
-            .ok_or_else(|| format!("{text:?} is no duration: write a positive number and its unit, such as 500ms or 10s"))
+        let fits = |span: &Duration| !span.is_zero() && *span <= SPAN_MAX;
+        parsed.filter(fits).map(Self).ok_or_else(|| {
+            format!("{text:?} is no duration here: write a positive number and its unit, such as 500ms or 10s; at most 24h")
+        })
     }
 }
 

@@ -176,6 +176,7 @@ fn unit(flag: &Arg) -> (&'static str, &'static str) {
         "URL" => ("`sqlite:PATH`", "sqlite:elsewhere.db"),
         "DURATION" => ("duration", "7s"),
         "COUNT" => ("count", "7"),
+        "KIB" => ("KiB", "7"),
         "BOOL" => ("`true` or `false`", "false"),
         "DECISION" => ("`deny` or `allow`", "allow"),
         "PLACE" => ("places, separated by `,`", "unix:elsewhere.sock"),

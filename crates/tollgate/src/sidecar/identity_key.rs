@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{ErrorKind, Write},
+    io::{self, ErrorKind, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::Path,
 };
@@ -12,12 +12,14 @@ use tollgate_domain::IdentityKey;
 
 use crate::world;
 
+/// Most bytes of the file that are read.
+const FILE_MAX_BYTES: u64 = 1_024;
 /// Permission bits of the group and of others.
 const NOT_OWNER: u32 = 0o077;
 
 /// Reads the key; makes one at the first start of a journal.
 pub(crate) fn load_or_create(path: &Path, journal: &Path) -> Result<IdentityKey> {
-    match fs::read_to_string(path) {
+    match read_bounded(path) {
         Ok(text) => read(path, &text),
         Err(error) if error.kind() == ErrorKind::NotFound && journal.exists() => bail!(
             "the identity key {} is missing, and the journal {} was begun with it: restore the key from where it was backed up, \
@@ -28,6 +30,13 @@ pub(crate) fn load_or_create(path: &Path, journal: &Path) -> Result<IdentityKey>
         Err(error) if error.kind() == ErrorKind::NotFound => create(path),
         Err(error) => Err(error).with_context(|| format!("cannot read the identity key {}", path.display())),
     }
+}
+
+/// A key is short; whatever else stands there is not read to its end.
+fn read_bounded(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(FILE_MAX_BYTES).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn read(path: &Path, text: &str) -> Result<IdentityKey> {

@@ -1,6 +1,6 @@
 //! Opening listeners from their configuration.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use nix::unistd::Group;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tollgate_domain::Rights;
@@ -48,6 +48,8 @@ fn listen(config: &ListenerConfig) -> Result<Listen> {
 
 fn group_id(group: &str) -> Result<u32> {
     if let Ok(number) = group.parse() {
+        // To the system call that changes groups, this number means "leave it as it is".
+        ensure!(number != u32::MAX, "the group {number} is none: write a group's name or number");
         return Ok(number);
     }
     let found = Group::from_name(group).with_context(|| format!("cannot look up the group {group:?}"))?;

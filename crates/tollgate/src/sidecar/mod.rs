@@ -62,7 +62,7 @@ impl Sidecar {
         let services = Services {
             engine: Arc::clone(&engine),
             reader: journal as Arc<dyn Reader>,
-            admission: Admission::new(config.limits.in_flight, config.limits.per_second),
+            admission: Admission::new(config.limits.in_flight, config.limits.in_flight_kib, config.limits.per_second),
             limits: EvaluateLimits {
                 default_timeout: config.decision.default_timeout.0,
                 max_timeout: config.decision.max_timeout.0,
