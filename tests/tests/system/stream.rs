@@ -220,3 +220,30 @@ async fn elements_over_the_limit_of_calls_in_flight_wait_for_their_place() {
     assert_eq!(answers.len(), 50);
     assert!(answers.into_iter().all(|answer| response(answer).decision() == v1::Decision::Allow));
 }
+
+#[tokio::test]
+async fn a_long_fast_stream_is_held_up_by_flow_control_and_its_connection_lives() {
+    let sidecar = Setup::new().start().await;
+    let run = wire::run();
+    let elements: Vec<_> = (0..10_000).map(|_| wire::element(wire::call(&run, "desk.read", "{}"))).collect();
+    let answers = answers(&sidecar, elements).await;
+    assert_eq!(answers.len(), 10_000);
+    assert!(answers.into_iter().all(|answer| response(answer).decision() == v1::Decision::Allow));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answers_holds_up_nobody_else() {
+    let sidecar = Setup::new().set("limits.in_flight", "8").start().await;
+    let run = wire::run();
+    let silent = Duplex::open(&sidecar).await;
+    let call = |note: &str| wire::element(wire::call(&run, "desk.read", &format!("{{\"note\": \"{note}\"}}")));
+    // Until flow control holds the sender up: the sidecar takes no more of this stream.
+    let note = "n".repeat(4_096);
+    while tokio::time::timeout(std::time::Duration::from_secs(1), silent.send(call(&note))).await.is_ok() {}
+    let gate = sidecar.gate().await;
+    for _ in 0..20 {
+        let answer = gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap();
+        assert_eq!(answer.response().decision(), v1::Decision::Allow);
+    }
+    drop(silent);
+}

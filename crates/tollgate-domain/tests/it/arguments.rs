@@ -175,3 +175,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn p11_as_many_values_as_the_limit_are_taken_and_one_more_is_refused() {
+    // The object and the array are values too.
+    let with = |values: usize| format!("{{\"a\":[{}]}}", vec!["1"; values - 2].join(","));
+    assert!(parse(with(limits::ARGUMENTS_MAX_VALUES)).is_ok());
+    assert_eq!(refused(with(limits::ARGUMENTS_MAX_VALUES + 1)), InvalidArguments::Json(InvalidJson::TooMany));
+}

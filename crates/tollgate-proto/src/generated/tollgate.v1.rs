@@ -153,8 +153,8 @@ pub struct EvaluateRequest {
     /// Required on EvaluateStream.
     #[prost(string, tag = "7")]
     pub invocation_id: ::prost::alloc::string::String,
-    /// The arguments: one I-JSON object (RFC 7493) as UTF-8 bytes, at most 1 MiB, 64 levels deep, no member
-    /// named twice. Judged and never recorded, logged or traced. Required; "{}" for none.
+    /// The arguments: one I-JSON object (RFC 7493) as UTF-8 bytes, at most 1 MiB, 64 levels deep and
+    /// 65,536 values in all, no member named twice, no byte order mark. Judged and never recorded, logged or traced. Required; "{}" for none.
     #[prost(bytes = "bytes", tag = "8")]
     pub arguments_json: ::prost::bytes::Bytes,
     /// What the caller asserts. May be absent.
