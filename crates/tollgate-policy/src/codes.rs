@@ -41,6 +41,7 @@ codes! {
     ManifestMismatch = "TG0109", "The tree does not agree with its manifest";
     ManifestSyntax = "TG0110", "A line of the manifest is not one that sha256sum writes";
     WorkspaceName = "TG0111", "A directory name is no tenant or workspace id in its only encoding";
+    DirectoryTwice = "TG0112", "A directory is in the tree twice";
     YamlSyntax = "TG0201", "The text is not YAML";
     UnknownKey = "TG0202", "A key is not known here";
     MissingKey = "TG0203", "A required key is missing";

@@ -156,6 +156,12 @@ impl Findings {
         self.count
     }
 
+    /// A line for each finding that is told, and one for how many there are.
+    pub(crate) fn told(&self) -> impl Iterator<Item = String> {
+        let count = (self.count > 0).then(|| self.count.to_string());
+        self.found.iter().map(|found| format!("{}\0{}\0{}", found.file, found.code, found.message)).chain(count)
+    }
+
     fn is_full(&self) -> bool {
         self.found.len() >= FINDINGS_MAX_COUNT
     }

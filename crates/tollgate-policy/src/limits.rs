@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Most files of a tree.
 pub const TREE_MAX_FILES: usize = 4_096;
+/// Most names of a tree that are looked at: files, directories, links, and those that are no part of it.
+pub const TREE_MAX_NAMES: usize = 16_384;
 /// Deepest directory of a tree; the root is level 0.
 pub const TREE_MAX_DEPTH: usize = 8;
 /// Largest file, in bytes.

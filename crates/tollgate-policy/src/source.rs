@@ -53,7 +53,12 @@ pub struct DirectorySource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight {
     Nothing(NoTree),
-    Tree { fingerprint: Digest, digest: Option<Digest> },
+    /// There is no fingerprint of a tree that was not read whole: it is read again at every look, for what kept
+    /// a file from being read need not show in the listing.
+    Tree {
+        fingerprint: Option<Digest>,
+        digest: Option<Digest>,
+    },
 }
 
 struct Settling {
@@ -207,14 +212,15 @@ fn look(root: &std::path::Path, known: Option<Sight>) -> Look {
         Err(no_tree) => return Look::Nothing(no_tree),
     };
     let (fingerprint, atomic) = (listing.fingerprint, listing.atomic);
-    if matches!(known, Some(Sight::Tree { fingerprint: known, .. }) if known == fingerprint) {
+    if matches!(known, Some(Sight::Tree { fingerprint: Some(known), .. }) if known == fingerprint) {
         return Look::Same;
     }
     let (tree, findings) = listing.read();
     let steady = Listing::of(root).is_ok_and(|again| again.fingerprint == fingerprint);
-    let sight = Sight::Tree { fingerprint, digest: tree.digest };
+    let whole = findings.len() == 0;
+    let sight = Sight::Tree { fingerprint: whole.then_some(fingerprint), digest: tree.digest };
     // A manifest speaks for content that was read whole, whatever moved meanwhile; a swap only for what stood still.
-    let completeness = if findings.len() == 0 { compile::completeness(&tree) } else { Completeness::Unknown };
+    let completeness = if whole { compile::completeness(&tree) } else { Completeness::Unknown };
     Look::Tree(Box::new(Seen { tree, findings, sight, completeness, atomic: atomic && steady }))
 }
 

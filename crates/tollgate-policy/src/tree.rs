@@ -2,19 +2,20 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, Metadata},
+    fs::{self, File, Metadata},
     io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use rustix::fs::{Mode, OFlags, open};
 use tollgate_domain::Digest;
 
 use crate::{
     codes::FindingCode,
-    diagnostic::{Findings, SourceText},
-    limits::{ENTITIES_MAX_BYTES, FILE_MAX_BYTES, TREE_MAX_BYTES, TREE_MAX_DEPTH, TREE_MAX_FILES},
+    diagnostic::{Diagnostic, Findings, SourceText},
+    limits::{ENTITIES_MAX_BYTES, FILE_MAX_BYTES, TREE_MAX_BYTES, TREE_MAX_DEPTH, TREE_MAX_FILES, TREE_MAX_NAMES},
 };
 
 /// The link that a Kubernetes volume swaps to replace all of its files at once.
@@ -24,6 +25,7 @@ const ATOMIC_LINK: &str = "..data";
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// Of the files; where some could not be read, of the findings that say so, too.
     pub(crate) digest: Option<Digest>,
 }
 
@@ -40,7 +42,7 @@ pub(crate) enum NoTree {
 pub(crate) struct Listing {
     entries: Vec<Entry>,
     findings: Findings,
-    /// Changes whenever an entry, a size or a time does.
+    /// Changes whenever a name comes, goes or becomes something else, and with each file's size and times.
     pub(crate) fingerprint: Digest,
     /// Where `..data` points to, if it is there: then one swap replaces everything.
     pub(crate) atomic: bool,
@@ -58,15 +60,17 @@ impl Listing {
     pub(crate) fn of(root: &Path) -> Result<Self, NoTree> {
         let outer = fs::canonicalize(root).map_err(|error| NoTree::from(&error))?;
         let inner = fs::canonicalize(outer.join(ATOMIC_LINK)).ok().filter(|inner| inner.starts_with(&outer) && inner.is_dir());
-        let mut walk =
-            Walk { root: inner.clone().unwrap_or_else(|| outer.clone()), entries: Vec::new(), findings: Findings::default() };
-        let top = walk.root.clone();
-        walk.directory(&top, "", 0).map_err(|error| NoTree::from(&error))?;
+        let atomic = inner.is_some();
+        let root = inner.unwrap_or(outer);
+        let mut walk = Walk::new(&root);
+        let metadata = fs::metadata(&root).map_err(|error| NoTree::from(&error))?;
+        walk.directory(&root, &metadata, "", 0).map_err(|error| NoTree::from(&error))?;
         if walk.entries.is_empty() && walk.findings.len() == 0 {
             return Err(NoTree::Empty);
         }
-        let fingerprint = fingerprint(&top, &walk.entries);
-        Ok(Self { entries: walk.entries, findings: walk.findings, fingerprint, atomic: inner.is_some() })
+        let head = std::iter::once(root.as_os_str().as_encoded_bytes());
+        let fingerprint = Digest::of_parts(head.chain(walk.seen.iter().map(String::as_bytes)));
+        Ok(Self { entries: walk.entries, findings: walk.findings, fingerprint, atomic })
     }
 
     /// Reads every file of the listing.
@@ -82,17 +86,14 @@ impl Listing {
                     .hint(format!("at most {limit} bytes are allowed"));
                 continue;
             }
-            total = total.saturating_add(entry.metadata.len());
-            if total > TREE_MAX_BYTES {
-                findings.about(
-                    FindingCode::TreeTooLarge,
-                    "",
-                    format!("the files are longer than {TREE_MAX_BYTES} bytes together"),
-                );
-                break;
-            }
             match read_bounded(&entry.location, limit) {
                 Ok(content) => {
+                    total = total.saturating_add(content.len() as u64);
+                    if total > TREE_MAX_BYTES {
+                        let message = format!("the files are longer than {TREE_MAX_BYTES} bytes together");
+                        findings.about(FindingCode::TreeTooLarge, "", message);
+                        break;
+                    }
                     tree.files.insert(entry.path, content);
                 }
                 Err(error) => {
@@ -100,7 +101,7 @@ impl Listing {
                 }
             }
         }
-        tree.digest = Some(digest(&tree.files));
+        tree.digest = Some(digest(&tree.files, &findings));
         (tree, findings)
     }
 }
@@ -123,21 +124,55 @@ impl From<&io::Error> for NoTree {
     }
 }
 
-struct Walk {
-    root: PathBuf,
+/// One walk through a directory. Each name costs one of `names_left` and has at most one finding, so that
+/// no tree, whatever links it has, makes a walk long.
+struct Walk<'a> {
+    root: &'a Path,
     entries: Vec<Entry>,
     findings: Findings,
+    /// What became of each name, in the order of the walk.
+    seen: Vec<String>,
+    /// The path of each directory, by device and inode.
+    directories: BTreeMap<(u64, u64), String>,
+    names_left: usize,
+    stopped: bool,
 }
 
-impl Walk {
-    fn directory(&mut self, directory: &Path, prefix: &str, depth: usize) -> io::Result<()> {
-        let mut children = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+impl<'a> Walk<'a> {
+    fn new(root: &'a Path) -> Self {
+        Self {
+            root,
+            entries: Vec::new(),
+            findings: Findings::default(),
+            seen: Vec::new(),
+            directories: BTreeMap::new(),
+            names_left: TREE_MAX_NAMES,
+            stopped: false,
+        }
+    }
+
+    fn directory(&mut self, directory: &Path, metadata: &Metadata, path: &str, depth: usize) -> io::Result<()> {
+        let mut children = Vec::new();
+        for child in fs::read_dir(directory)? {
+            let Some(left) = self.names_left.checked_sub(1) else {
+                self.stop(format!("the tree has more than {TREE_MAX_NAMES} names"));
+                return Ok(());
+            };
+            self.names_left = left;
+            children.push(child?);
+        }
         children.sort_by_key(fs::DirEntry::file_name);
+        self.seen.push(format!("{path}/"));
+        self.directories.insert((metadata.dev(), metadata.ino()), path.to_owned());
+        let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
         for child in children {
+            if self.stopped {
+                break;
+            }
             let name = child.file_name();
             let Some(name) = name.to_str() else {
                 let shown = name.to_string_lossy();
-                self.findings.about(FindingCode::NotUtf8, &format!("{prefix}{shown}"), "the name is not UTF-8");
+                self.refuse(FindingCode::NotUtf8, &format!("{prefix}{shown}"), "the name is not UTF-8".to_owned());
                 continue;
             };
             if !name.starts_with('.') {
@@ -148,57 +183,73 @@ impl Walk {
     }
 
     fn entry(&mut self, location: &Path, path: String, depth: usize) {
-        if self.entries.len() >= TREE_MAX_FILES {
-            self.findings.about(FindingCode::TreeTooLarge, "", format!("the tree has more than {TREE_MAX_FILES} files"));
-            return;
-        }
         let resolved = fs::canonicalize(location).and_then(|target| Ok((fs::metadata(&target)?, target)));
         let (metadata, target) = match resolved {
             Ok(resolved) => resolved,
             Err(error) => {
-                self.findings.about(FindingCode::NotReadable, &path, format!("the entry cannot be read: {}", error.kind()));
+                self.refuse(FindingCode::NotReadable, &path, format!("the entry cannot be read: {}", error.kind()));
                 return;
             }
         };
-        if !target.starts_with(&self.root) {
-            self.findings
-                .about(FindingCode::LinkLeavesTree, &path, "the link ends outside the bundle")
+        if !target.starts_with(self.root) {
+            self.refuse(FindingCode::LinkLeavesTree, &path, "the link ends outside the bundle".to_owned())
                 .hint("copy the file into the bundle");
         } else if metadata.is_file() {
-            self.entries.push(Entry { path, location: target, metadata });
+            self.file(path, target, metadata);
         } else if !metadata.is_dir() {
-            self.findings.about(FindingCode::NotAFile, &path, "the entry is neither a file nor a directory");
+            self.refuse(FindingCode::NotAFile, &path, "the entry is neither a file nor a directory".to_owned());
+        } else if let Some(first) = self.directories.get(&(metadata.dev(), metadata.ino())) {
+            let first = if first.is_empty() { "its root".to_owned() } else { format!("`{first}`") };
+            self.refuse(FindingCode::DirectoryTwice, &path, format!("the directory is in the bundle already, as {first}"))
+                .hint("remove the link, or copy the directory");
         } else if depth >= TREE_MAX_DEPTH {
-            self.findings.about(
-                FindingCode::TreeTooLarge,
-                &path,
-                format!("the directory is deeper than {TREE_MAX_DEPTH} levels"),
-            );
-        } else if let Err(error) = self.directory(&target, &format!("{path}/"), depth + 1) {
-            self.findings.about(FindingCode::NotReadable, &path, format!("the directory cannot be read: {}", error.kind()));
+            let message = format!("the directory is deeper than {TREE_MAX_DEPTH} levels");
+            self.refuse(FindingCode::TreeTooLarge, &path, message);
+        } else if let Err(error) = self.directory(&target, &metadata, &path, depth + 1) {
+            self.refuse(FindingCode::NotReadable, &path, format!("the directory cannot be read: {}", error.kind()));
         }
+    }
+
+    fn file(&mut self, path: String, location: PathBuf, metadata: Metadata) {
+        if self.entries.len() >= TREE_MAX_FILES {
+            self.stop(format!("the tree has more than {TREE_MAX_FILES} files"));
+            return;
+        }
+        let m = &metadata;
+        let times = format!("{}.{}\0{}.{}", m.mtime(), m.mtime_nsec(), m.ctime(), m.ctime_nsec());
+        self.seen.push(format!("{path}\0{}\0{}\0{times}", m.ino(), m.len()));
+        self.entries.push(Entry { path, location, metadata });
+    }
+
+    fn refuse(&mut self, code: FindingCode, path: &str, message: String) -> &mut Diagnostic {
+        self.seen.push(format!("{path}\0{code}\0{message}"));
+        self.findings.about(code, path, message)
+    }
+
+    /// Ends the walk: what is said once about a tree that is too large is enough.
+    fn stop(&mut self, message: String) {
+        self.stopped = true;
+        self.refuse(FindingCode::TreeTooLarge, "", message);
     }
 }
 
+/// Reads a file that may have become anything since it was listed: a pipe must not block, a link not lead
+/// elsewhere.
 fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
     let mut content = Vec::new();
     // One byte more than allowed: a file that grew since it was listed is caught, not cut.
-    fs::File::open(path)?.take(limit + 1).read_to_end(&mut content)?;
+    file.take(limit + 1).read_to_end(&mut content)?;
     if content.len() as u64 > limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(content) }
 }
 
-fn digest(files: &BTreeMap<String, Vec<u8>>) -> Digest {
+fn digest(files: &BTreeMap<String, Vec<u8>>, findings: &Findings) -> Digest {
+    let told: Vec<_> = findings.told().collect();
     let head = std::iter::once(b"tollgate bundle v1".as_slice());
-    Digest::of_parts(head.chain(files.iter().flat_map(|(path, content)| [path.as_bytes(), content.as_slice()])))
-}
-
-fn fingerprint(root: &Path, entries: &[Entry]) -> Digest {
-    let facts: Vec<_> = entries
-        .iter()
-        .map(|Entry { path, metadata: m, .. }| {
-            format!("{path}\0{}\0{}\0{}.{}\0{}.{}", m.ino(), m.len(), m.mtime(), m.mtime_nsec(), m.ctime(), m.ctime_nsec())
-        })
-        .collect();
-    let head = std::iter::once(root.as_os_str().as_encoded_bytes());
-    Digest::of_parts(head.chain(facts.iter().map(String::as_bytes)))
+    let files = files.iter().flat_map(|(path, content)| [path.as_bytes(), content.as_slice()]);
+    Digest::of_parts(head.chain(files).chain(told.iter().map(String::as_bytes)))
 }

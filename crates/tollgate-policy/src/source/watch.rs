@@ -10,7 +10,7 @@ use std::{
 };
 
 use notify::{
-    EventKind, RecommendedWatcher, RecursiveMode, Watcher,
+    Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher,
     event::{AccessKind, AccessMode},
 };
 use tokio::sync::Notify;
@@ -49,7 +49,8 @@ impl Watch {
                 heard.notify_one();
             }
         };
-        let mut watcher = notify::recommended_watcher(notice).ok()?;
+        // Links lead to what is watched already, or out of the bundle; followed, they could lead on without end.
+        let mut watcher = RecommendedWatcher::new(notice, Config::default().with_follow_symlinks(false)).ok()?;
         let mut any = false;
         // The parent hears of the directory being made, moved or swapped by a link.
         for (path, mode) in parent

@@ -168,11 +168,53 @@ fn links_are_followed_within_the_tree_and_refused_out_of_it() {
 }
 
 #[test]
-fn a_link_that_leads_back_ends_at_the_depth_limit() {
+fn a_directory_is_walked_once_however_many_links_lead_to_it() {
+    let directory = directory(&with(&[("tests/shared/x", "")]));
+    let root = directory.path();
+    symlink(".", root.join("tests/shared/self")).unwrap();
+    symlink("../..", root.join("tests/shared/root")).unwrap();
+    symlink("shared", root.join("tests/twice")).unwrap();
+    for index in 0..20 {
+        symlink(".", root.join(format!("hooks/main/l{index}"))).unwrap();
+    }
+    let report = check(root);
+    assert_eq!((codes(&report), report.omitted), (vec!["TG0112"; 23], 0), "{}", report.render(false));
+    let told = |file: &str| report.findings.iter().find(|found| found.file == file).unwrap().message.clone();
+    assert_eq!(told("hooks/main/l7"), "the directory is in the bundle already, as `hooks/main`");
+    assert_eq!(told("tests/shared/root"), "the directory is in the bundle already, as its root");
+    assert_eq!(told("tests/twice"), "the directory is in the bundle already, as `tests/shared`");
+}
+
+#[test]
+fn a_link_to_a_directory_that_is_there_only_once_is_followed() {
     let directory = directory(&files());
-    symlink(".", directory.path().join("tests")).unwrap();
-    let report = check(directory.path());
-    assert!(codes(&report).contains(&"TG0105"), "{}", report.render(false));
+    let root = directory.path();
+    fs::rename(root.join("hooks/main"), root.join(".main")).unwrap();
+    symlink("../.main", root.join("hooks/main")).unwrap();
+    let report = check(root);
+    assert!(report.is_clean(), "{}", report.render(false));
+    assert_eq!(report.summary.unwrap().hooks, 1);
+}
+
+#[test]
+fn a_walk_ends_with_one_finding_when_there_are_too_many_names() {
+    // Of every kind: directories, links that lead nowhere, and names that are no part of the bundle.
+    let tree = |names: usize| {
+        let directory = directory(&with(&[("tests/a/x", "")]));
+        let root = directory.path().join("tests");
+        // `files()` and `tests/a/x` are eleven names.
+        for index in 11..names {
+            match index % 3 {
+                0 if index < 3_000 => fs::create_dir(root.join(format!("{index}"))).unwrap(),
+                1 if index < 300 => symlink("nowhere", root.join(format!("{index}"))).unwrap(),
+                _ => fs::hard_link(root.join("a/x"), root.join(format!(".{index}"))).unwrap(),
+            }
+        }
+        check(directory.path())
+    };
+    let too_large = |report: &Report| codes(report).iter().filter(|code| **code == "TG0105").count();
+    let (most, more) = (tree(limits::TREE_MAX_NAMES), tree(limits::TREE_MAX_NAMES + 1));
+    assert_eq!((too_large(&most), too_large(&more)), (0, 1), "{}", more.render(false));
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn the_format_says_every_limit() {
     let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
     for (row, value) in [
         ("| files |", grouped(limits::TREE_MAX_FILES)),
+        ("| names,", grouped(limits::TREE_MAX_NAMES)),
         ("| depth of directories |", grouped(limits::TREE_MAX_DEPTH)),
         (
             "| one file |",

@@ -1,7 +1,16 @@
 //! When a directory counts, what is offered of it, and what is not.
 
-use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt, fs::symlink, net::UnixListener},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 use tollgate_domain::{BundleSource, Candidate};
@@ -209,4 +218,123 @@ async fn changes_are_heard_and_not_only_found_by_polling() {
     assert_eq!(offered(&mut source).await, "bundle_invalid");
     fs::remove_dir_all(directory.path()).unwrap();
     assert_eq!(offered(&mut source).await, "source_missing");
+}
+
+fn fifo(path: &Path) {
+    mkfifoat(CWD, path, Mode::RWXU).unwrap();
+}
+
+type Stray = fn(&Path);
+
+/// What a tree must not have, each put in as `hooks/main/stray`.
+const STRAYS: [(&str, Stray); 8] = [
+    ("broken link", |root| symlink("nowhere", root.join("hooks/main/stray")).unwrap()),
+    ("pipe", |root| fifo(&root.join("hooks/main/stray"))),
+    ("socket", |root| drop(UnixListener::bind(root.join("hooks/main/stray")).unwrap())),
+    ("link that leaves the tree", |root| symlink("/etc/hostname", root.join("hooks/main/stray")).unwrap()),
+    ("link to a directory outside", |root| symlink("/etc", root.join("hooks/main/stray")).unwrap()),
+    ("link that leads back", |root| symlink("..", root.join("hooks/main/stray")).unwrap()),
+    ("link to itself", |root| symlink("stray", root.join("hooks/main/stray")).unwrap()),
+    ("file that is too large", |root| {
+        let file = fs::File::create(root.join("hooks/main/stray")).unwrap();
+        file.set_len(tollgate_policy::limits::FILE_MAX_BYTES + 1).unwrap();
+    }),
+];
+
+#[tokio::test]
+async fn p02_whatever_breaks_a_live_tree_is_refused_and_its_repair_is_offered() {
+    let directory = directory(&files());
+    let root = directory.path();
+    let mut source = source(root, 20);
+    let live = next(&mut source).await.unwrap().revision;
+    for (what, stray) in STRAYS {
+        stray(root);
+        let refused = next(&mut source).await.expect_err(what);
+        assert_eq!(refused.code.as_str(), "bundle_invalid", "{what}");
+        assert_ne!(refused.revision, live, "{what}: not the revision of the bundle that is live");
+        fs::remove_file(root.join("hooks/main/stray")).unwrap();
+        assert_eq!(next(&mut source).await.unwrap().revision, live, "{what}");
+    }
+    let name = root.join(OsStr::from_bytes(b"hooks/main/\xff.md"));
+    fs::write(&name, "").unwrap();
+    assert_eq!(offered(&mut source).await, "bundle_invalid");
+    // Another fault in the place of the first is news; the same one is not.
+    symlink("nowhere", root.join("hooks/main/stray")).unwrap();
+    assert_eq!(offered(&mut source).await, "bundle_invalid");
+    fs::remove_file(name).unwrap();
+    assert_eq!(offered(&mut source).await, "bundle_invalid");
+    assert!(silent(&mut source).await);
+    fs::remove_file(root.join("hooks/main/stray")).unwrap();
+    assert_eq!(offered(&mut source).await, "test");
+}
+
+#[tokio::test]
+async fn a_tree_that_is_broken_from_the_start_is_offered_once_it_is_repaired() {
+    for (what, stray) in STRAYS {
+        let directory = directory(&files());
+        stray(directory.path());
+        let mut source = source(directory.path(), 20);
+        assert_eq!(offered(&mut source).await, "bundle_invalid", "{what}");
+        fs::remove_file(directory.path().join("hooks/main/stray")).unwrap();
+        assert_eq!(offered(&mut source).await, "test", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_no_part_of_the_bundle_do_not_keep_it_from_settling() {
+    let directory = directory(&files());
+    let mut source = source(directory.path(), 300);
+    let mut writes = 0;
+    let candidate = loop {
+        match timeout(Duration::from_millis(20), source.next()).await {
+            Ok(candidate) => break candidate,
+            Err(_) => fs::write(directory.path().join(format!("hooks/main/.swap-{writes}")), "").unwrap(),
+        }
+        writes += 1;
+        assert!(writes < 1_000, "the tree never settled");
+    };
+    assert_eq!(candidate.unwrap().name.as_str(), "test");
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_never_blocks_a_look() {
+    // No bundle, so that looks are short and many.
+    let directory = directory(&[("README.md".to_owned(), String::new())].into());
+    let (root, readme) = (directory.path(), directory.path().join("README.md"));
+    let stop = AtomicBool::new(false);
+    let refused: Vec<_> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // A file and a pipe by turns under one name: some look lists the one and reads the other.
+            while !stop.load(Ordering::Relaxed) {
+                fs::write(root.join(".file"), "text").unwrap();
+                fs::rename(root.join(".file"), &readme).unwrap();
+                fifo(&root.join(".pipe"));
+                fs::rename(root.join(".pipe"), &readme).unwrap();
+            }
+        });
+        let looks = (0..5_000).flat_map(|_| tollgate_policy::check(root).findings).collect();
+        stop.store(true, Ordering::Relaxed);
+        looks
+    });
+    let codes: BTreeSet<_> = refused.iter().filter(|found| found.file == "README.md").map(|found| found.code.as_str()).collect();
+    assert!(codes.is_subset(&["TG0101", "TG0104"].into()), "{codes:?}");
+}
+
+#[tokio::test]
+async fn links_that_fan_out_do_not_keep_the_source_from_answering() {
+    let directory = directory(&files());
+    let root = directory.path();
+    // Ten million ways from the first level to the last, none of which leads back.
+    for level in 0..8 {
+        let from = root.join(format!(".levels/{level}"));
+        fs::create_dir_all(&from).unwrap();
+        for link in 0..10 {
+            symlink(format!("../{}", level + 1), from.join(format!("{link}"))).unwrap();
+        }
+    }
+    symlink(".levels/0", root.join("tests")).unwrap();
+    let mut source = source(root, 20);
+    assert_eq!(offered(&mut source).await, "bundle_invalid");
+    fs::remove_file(root.join("tests")).unwrap();
+    assert_eq!(offered(&mut source).await, "test");
 }
