@@ -14,13 +14,16 @@ use rustix::fs::{FlockOperation, flock};
 #[derive(Debug)]
 pub(super) struct WriterLock {
     _file: File,
+    path: PathBuf,
+    sight: Sight,
 }
 
-/// What a file is, whatever its name.
+/// What stands at a path: which file, and how long it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileId {
+pub(super) struct Sight {
     device: u64,
     inode: u64,
+    size: i64,
 }
 
 /// What stood on disk before a database was opened.
@@ -40,21 +43,37 @@ impl WriterLock {
     /// A lock of its own beside SQLite's: those come and go with transactions, and a second sidecar
     /// between two of them would break the sequence of positions.
     pub(super) fn take(database: &Path) -> io::Result<Option<Self>> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(beside(database, ".lock"))?;
+        let path = beside(database, ".lock");
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            // Where somebody took the name away meanwhile, the next sidecar would lock another file.
+            Ok(()) => Ok(Some(Self { _file: file, sight: Sight::of(&path)?, path })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-impl FileId {
+impl WriterLock {
+    /// Whether the lock keeps others out: it does not when its file was removed, since a second sidecar
+    /// would make a new one.
+    pub(super) fn holds(&self) -> bool {
+        Sight::of(&self.path).is_ok_and(|now| now.continues(self.sight))
+    }
+}
+
+impl Sight {
     /// Of the file that stands at a path now. Does not open it: closing a second handle would drop
     /// the locks that SQLite holds on the first.
-    pub(super) fn at(path: &Path) -> io::Result<Self> {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
         let stat = rustix::fs::stat(path)?;
-        Ok(Self { device: stat.st_dev, inode: stat.st_ino })
+        Ok(Self { device: stat.st_dev, inode: stat.st_ino, size: stat.st_size })
+    }
+
+    /// Whether this is the file that was seen before, and nothing was cut off it. While a journal is
+    /// open, neither its database nor its log ever shrinks.
+    pub(super) const fn continues(self, before: Self) -> bool {
+        self.device == before.device && self.inode == before.inode && self.size >= before.size
     }
 }
 
@@ -73,7 +92,7 @@ pub(super) fn make_database(database: &Path) -> io::Result<()> {
     File::open(directory_of(database))?.sync_all()
 }
 
-/// Looks at what is there. Only before the database is opened, for the reason given at [`FileId::at`].
+/// Looks at what is there. Only before the database is opened, for the reason given at [`Sight::of`].
 pub(super) fn look(database: &Path) -> io::Result<Before> {
     let mut file = match File::open(database) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Before::Nothing),

@@ -7,7 +7,7 @@ use tollgate_domain::{GenerationNumbers, NumberRequest, ResourceId, Unavailable,
 
 use super::{
     cause::{cause_of, cause_of_io, refused, refused_by},
-    file::{FileId, WriterLock, fill_log, log_of},
+    file::{Sight, WriterLock, fill_log, log_of},
     open,
     read::SqliteReader,
     rows::{self, CORRUPT, history_columns, stored},
@@ -31,8 +31,10 @@ pub(super) struct SqliteBackend {
     pub(super) connection: Option<SqliteConnection>,
     pub(super) connect: SqliteConnectOptions,
     pub(super) path: PathBuf,
-    pub(super) database: FileId,
-    pub(super) log: FileId,
+    pub(super) database: Sight,
+    pub(super) log: Sight,
+    /// The position after the last one that was acknowledged: what the database may never fall behind.
+    pub(super) next: u64,
     pub(super) wal_bytes: u64,
     pub(super) reader: SqliteReader,
     pub(super) lock: Option<WriterLock>,
@@ -46,8 +48,11 @@ impl Backend for SqliteBackend {
 
     async fn commit(&mut self, batch: Batch) -> Result<(), Unavailable> {
         let persistent = batch.facts.len() <= PREPARED_MAX_ROWS;
+        let next = batch.facts.last().map_or(self.next, |fact| fact.position + 1);
         let mut statements = insert(batch);
-        self.write(&mut statements, persistent).await
+        self.write(&mut statements, persistent).await?;
+        self.next = next;
+        Ok(())
     }
 
     async fn number(&mut self, request: &NumberRequest) -> Result<GenerationNumbers, Unavailable> {
@@ -68,8 +73,13 @@ impl Backend for SqliteBackend {
         if let Some(connection) = self.connection.take() {
             drop(connection.close().await);
         }
-        if self.is_replaced(false) {
+        if !Sight::of(&self.path).is_ok_and(|now| now.continues(self.database)) {
             return Err(UnavailableCause::Io);
+        }
+        if !self.lock.as_ref().is_some_and(WriterLock::holds) {
+            self.lock = None;
+            let taken = WriterLock::take(&self.path).map_err(|error| cause_of_io(error.kind()))?;
+            self.lock = Some(taken.ok_or(UnavailableCause::Io)?);
         }
         let mut connection = SqliteConnection::connect_with(&self.connect).await.map_err(|error| cause_of(&error))?;
         open::verify_pragmas(&mut connection).await?;
@@ -79,8 +89,11 @@ impl Backend for SqliteBackend {
             probe.execute(&mut connection).await.map_err(|error| cause_of(&error))?;
         }
         let counters = open::counters(&mut connection).await?;
+        if counters.position < self.next {
+            return Err(CORRUPT);
+        }
         fill_log(&self.path, self.wal_bytes).await;
-        self.log = FileId::at(&log_of(&self.path)).map_err(|error| cause_of_io(error.kind()))?;
+        self.log = Sight::of(&log_of(&self.path)).map_err(|error| cause_of_io(error.kind()))?;
         self.connection = Some(connection);
         Ok(counters)
     }
@@ -110,8 +123,8 @@ impl SqliteBackend {
             self.drop_connection().await;
             return Err(Unavailable { cause: cause_of(&error), may_have_landed: true });
         }
-        if self.is_replaced(true) {
-            // Committed to a file that nobody will find again.
+        if !self.is_in_place() {
+            // Committed to a file that nobody will find again, or that another sidecar writes to as well.
             self.drop_connection().await;
             return Err(Unavailable { cause: UnavailableCause::Io, may_have_landed: true });
         }
@@ -125,10 +138,16 @@ impl SqliteBackend {
         }
     }
 
-    /// Whether the files at their paths are other than those that are written to. Two `stat` calls,
-    /// after every commit and before its entries are acknowledged.
-    fn is_replaced(&self, with_log: bool) -> bool {
-        FileId::at(&self.path).ok() != Some(self.database) || (with_log && FileId::at(&log_of(&self.path)).ok() != Some(self.log))
+    /// Whether the files are those that are written to, whole, and locked. Three `stat` calls, after every
+    /// commit and before its entries are acknowledged.
+    fn is_in_place(&mut self) -> bool {
+        let (Ok(database), Ok(log)) = (Sight::of(&self.path), Sight::of(&log_of(&self.path))) else { return false };
+        let in_place =
+            database.continues(self.database) && log.continues(self.log) && self.lock.as_ref().is_some_and(WriterLock::holds);
+        if in_place {
+            (self.database, self.log) = (database, log);
+        }
+        in_place
     }
 }
 

@@ -309,6 +309,42 @@ async fn g12_replaced_database_is_noticed_before_anything_is_acknowledged() {
     journal.close().await;
 }
 
+#[tokio::test]
+async fn g12_database_that_is_cut_off_is_noticed_before_anything_is_acknowledged_and_never_served_again() {
+    for log in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.db");
+        let journal = open(&path).await.unwrap();
+        fill(&journal, 2).await;
+        let cut = if log { directory.path().join("journal.db-wal") } else { path.clone() };
+        fs::OpenOptions::new().write(true).open(&cut).unwrap().set_len(0).unwrap();
+        let answer = journal.append(judged(&run("run"), &of("lost", "lost", "mail.send"), Decision::Allow)).await;
+        assert!(matches!(answer, Err(AppendError::Unavailable(_))), "{}: {answer:?}", cut.display());
+        for _ in 0..8 {
+            // It tries again after 100 ms and after 300 ms; waiting longer could only find it wrong.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert!(matches!(journal.health(), StoreHealth::Failing(_)), "{}: facts are gone", cut.display());
+        }
+        journal.close().await;
+    }
+}
+
+#[tokio::test]
+async fn p08_a_lock_that_is_taken_away_is_noticed_and_taken_again_unless_another_sidecar_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("journal.db");
+    let journal = open(&path).await.unwrap();
+    fill(&journal, 2).await;
+    fs::remove_file(directory.path().join("journal.db.lock")).unwrap();
+    let answer = journal.append(judged(&run("run"), &of("lost", "lost", "mail.send"), Decision::Allow)).await;
+    assert_eq!(answer, Err(AppendError::Unavailable(Unavailable { cause: UnavailableCause::Io, may_have_landed: true })));
+    wait_for(&journal, StoreHealth::Serving).await;
+    fill_more(&journal).await;
+    // Nobody can come in between now.
+    assert!(matches!(open(&path).await, Err(OpenError::InUse { .. })));
+    journal.close().await;
+}
+
 /// A small file system of its own, unmounted at the end.
 struct Disk(tempfile::TempDir);
 
