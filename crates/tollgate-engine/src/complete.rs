@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use tollgate_domain::{
-    AppendError, CallRecord, Code, Decision, Entry, FailureKind, History, InvocationId, InvocationKey, InvocationRecord,
-    InvocationState, Notice, NoticeRecord, NoticeResult, Outcome, Reported, Rights, RunKey, Terminal, Unavailable,
+    AppendError, CallRecord, Code, Decision, Entry, Evaluated, FailureKind, History, InvocationId, InvocationKey,
+    InvocationRecord, InvocationState, Notice, NoticeRecord, NoticeResult, Outcome, Reported, Rights, RunKey, Terminal,
+    Unavailable,
 };
 
 use crate::{
@@ -45,6 +46,12 @@ impl Engine {
             return Ok(ended);
         }
         let InvocationRecord { tool_call, started, evaluated, receipt, .. } = record;
+        let active = self.generations.active();
+        let waits = |evaluated: &Evaluated| evaluated.trace.entered().any(|entry| entry.outcome);
+        if active.is_none() && evaluated.as_ref().is_some_and(waits) {
+            // Just started: the hooks that want to be told may come with the first generation.
+            return Err(CompleteError::NoGeneration);
+        }
         let reported = reported.into_outcome(self.options.keep_failure_messages);
         let context: CallRecord = started.call;
         let tool = context.subject.tool.id.clone();
@@ -59,7 +66,7 @@ impl Engine {
             duration_us: at.micros_since(started.at),
         };
         let notices = match &evaluated {
-            Some(evaluated) => tell_entered(&evaluated.trace, self.generations.active().as_ref(), &run, &notice).await,
+            Some(evaluated) => tell_entered(&evaluated.trace, active.as_ref(), &run, &notice).await,
             None => Vec::new(),
         };
         at = at.max(self.clock.now());

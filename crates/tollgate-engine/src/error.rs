@@ -83,6 +83,10 @@ pub enum CompleteError {
     /// The invocation was not allowed, so it has no outcome of the caller's.
     #[error("the invocation was not allowed, so nothing can be completed")]
     NotAllowed,
+    /// Hooks are to be told the outcome, and no generation is active that could hold them; the caller may
+    /// complete again.
+    #[error("no generation is active, so the hooks that wait for this outcome cannot be told: complete again")]
+    NoGeneration,
     /// The outcome could not be made durable in time; the caller may complete again.
     #[error("{0}")]
     Journal(#[from] JournalProblem),

@@ -99,6 +99,7 @@ impl From<CompleteError> for Problem {
         match error {
             CompleteError::NotFound => Self::not_found("invocation in this run"),
             CompleteError::NotAllowed => Self::new(Code::FailedPrecondition, "INVOCATION_NOT_ALLOWED", message),
+            CompleteError::NoGeneration => Self::new(Code::Unavailable, "NO_GENERATION", message),
             CompleteError::Journal(problem) => problem.into(),
             CompleteError::ShuttingDown => Self::new(Code::Unavailable, "SHUTTING_DOWN", message),
             CompleteError::Internal => Self::new(Code::Internal, "INTERNAL", message),

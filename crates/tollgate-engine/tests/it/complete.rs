@@ -1,9 +1,11 @@
 //! Complete: which invocations have an outcome to record, and which outcome stands.
 
+use std::sync::Arc;
+
 use tollgate_domain::{Outcome, Reported, Rights};
 use tollgate_engine::CompleteError;
 
-use crate::harness::{Does, Fault, World, call, hook, run};
+use crate::harness::{Does, Fault, World, call, hook, options, run};
 
 const SUCCEEDED: Reported = Reported::Succeeded { tool_error: false };
 
@@ -127,6 +129,19 @@ async fn an_outcome_is_recorded_after_a_restart() {
       3 ToolCallCompleted succeeded [a notified]
     recorded succeeded, reported succeeded; sequence 3
     ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn h10_an_outcome_that_a_hook_waits_for_is_not_recorded_before_there_is_a_generation() {
+    for (told, waits) in [(hook("a").told(Does::Allow), true), (hook("a"), false)] {
+        let before = World::with(vec![told]).await;
+        before.decide(call("i-1")).await;
+        let after = World::on(Arc::clone(&before.store.inner), options(), Vec::new());
+        let completion = after.complete("i-1", SUCCEEDED).await;
+        assert_eq!(completion.is_err(), waits, "{completion:?}");
+        after.activate("first", vec![hook("a").told(Does::Allow)]).await;
+        assert_eq!(after.complete("i-1", SUCCEEDED).await.unwrap().repeat, !waits);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -46,8 +46,8 @@ impl WriterLock {
         let path = beside(database, ".lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Where somebody took the name away meanwhile, the next sidecar would lock another file.
-            Ok(()) => Ok(Some(Self { _file: file, sight: Sight::of(&path)?, path })),
+            // Seen through the handle: by its path it could already be another file, that another sidecar locked.
+            Ok(()) => Ok(Some(Self { sight: rustix::fs::fstat(&file)?.into(), _file: file, path })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -66,14 +66,19 @@ impl Sight {
     /// Of the file that stands at a path now. Does not open it: closing a second handle would drop
     /// the locks that SQLite holds on the first.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let stat = rustix::fs::stat(path)?;
-        Ok(Self { device: stat.st_dev, inode: stat.st_ino, size: stat.st_size })
+        Ok(rustix::fs::stat(path)?.into())
     }
 
     /// Whether this is the file that was seen before, and nothing was cut off it. While a journal is
     /// open, neither its database nor its log ever shrinks.
     pub(super) const fn continues(self, before: Self) -> bool {
         self.device == before.device && self.inode == before.inode && self.size >= before.size
+    }
+}
+
+impl From<rustix::fs::Stat> for Sight {
+    fn from(stat: rustix::fs::Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino, size: stat.st_size }
     }
 }
 

@@ -89,7 +89,13 @@ fn every_problem() -> Vec<Problem> {
         EvaluateError::ShuttingDown,
         EvaluateError::Internal,
     ];
-    let complete = [CompleteError::NotFound, CompleteError::NotAllowed, CompleteError::ShuttingDown, CompleteError::Internal];
+    let complete = [
+        CompleteError::NotFound,
+        CompleteError::NotAllowed,
+        CompleteError::NoGeneration,
+        CompleteError::ShuttingDown,
+        CompleteError::Internal,
+    ];
     let own = [
         Problem::not_found("run"),
         Problem::overloaded(1, 1),

@@ -74,6 +74,7 @@ pub(crate) fn completed(answer: &Result<Completion, CompleteError>) -> String {
         Err(CompleteError::NotAllowed) => "not recorded: was not allowed".to_owned(),
         Err(CompleteError::Journal(problem)) => format!("not recorded: {}", journal(*problem)),
         Err(CompleteError::ShuttingDown) => "not recorded: shutting down".to_owned(),
+        Err(CompleteError::NoGeneration) => "not recorded: no generation".to_owned(),
         Err(CompleteError::Internal) => "not recorded: internal".to_owned(),
     }
 }
