@@ -24,7 +24,7 @@ pub(crate) fn ci() -> Result<()> {
     Ok(())
 }
 
-fn steps() -> [(&'static str, Command); 6] {
+fn steps() -> [(&'static str, Command); 7] {
     let mut docs = step::cargo(["doc", "--workspace", "--no-deps", "--locked"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     let deny = ["deny", "--locked", "--log-level", "error", "check", "bans", "licenses", "sources"];
@@ -32,6 +32,8 @@ fn steps() -> [(&'static str, Command); 6] {
         ("format", step::cargo(["fmt", "--all", "--check"])),
         ("dependencies", step::cargo(deny)),
         ("lints", step::cargo(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
+        // Tests drive the real program; built here, no test waits for a compiler.
+        ("program", step::cargo(["build", "--package", "tollgate", "--locked"])),
         ("tests", step::cargo(["nextest", "run", "--workspace", "--locked"])),
         ("doctests", step::cargo(["test", "--workspace", "--doc", "--locked"])),
         ("docs", docs),
