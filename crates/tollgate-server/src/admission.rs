@@ -12,6 +12,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::status::Problem;
 
+/// How many streams it takes to fill all places.
+const STREAMS_AT_FULL_LOAD: usize = 4;
+
 /// The right of one call to be judged, held until it is answered.
 #[derive(Debug)]
 pub(crate) struct Place(
@@ -65,6 +68,11 @@ impl Admission {
             Some(Place(place, Arc::clone(&self.room).acquire_many_owned(self.kib(bytes)).await.ok()?))
         };
         tokio::time::timeout(time, admitting).await.ok().flatten().ok_or_else(|| self.overloaded())
+    }
+
+    /// The places that one stream may hold at once, so that a busy stream leaves some to everybody else.
+    pub(crate) fn share_of_a_stream(&self) -> Arc<Semaphore> {
+        Arc::new(Semaphore::new((self.places_count / STREAMS_AT_FULL_LOAD).max(1)))
     }
 
     fn kib(&self, bytes: usize) -> u32 {

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 use tollgate_domain::Rights;
@@ -48,11 +48,14 @@ impl Governance {
         &self,
         request: v1::EvaluateRequest,
         asked: Option<Duration>,
+        share: &Semaphore,
         cancel: &CancellationToken,
     ) -> Result<v1::EvaluateResponse, Problem> {
         let timeout = self.time_limit(asked);
         let deadline = Instant::now() + timeout;
-        let _place = self.admission.admit_within(size(&request), timeout).await?;
+        let _share = tokio::time::timeout_at(deadline, share.acquire()).await;
+        let waits = deadline.saturating_duration_since(Instant::now());
+        let _place = self.admission.admit_within(size(&request), waits).await?;
         self.judge(request, deadline.saturating_duration_since(Instant::now()), cancel).await
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::CancellationToken;
 use tollgate_domain::{InvocationId, RunKey};
@@ -41,13 +41,21 @@ pub(crate) fn answer(
 ) -> impl Stream<Item = Result<v1::EvaluateStreamResponse, Status>> + Send {
     let (answers, receiver) = mpsc::channel(SENDING_MAX_COUNT);
     let engine = Arc::clone(&governance.engine);
-    let session = Session { governance, in_flight: FuturesUnordered::new(), outbox: VecDeque::new(), cancels: HashMap::new() };
+    let session = Session {
+        share: governance.admission.share_of_a_stream(),
+        governance,
+        in_flight: FuturesUnordered::new(),
+        outbox: VecDeque::new(),
+        cancels: HashMap::new(),
+    };
     engine.spawn(session.run(elements, answers));
     ReceiverStream::new(receiver)
 }
 
 struct Session {
     governance: Governance,
+    /// How many of its elements may be judged at once.
+    share: Arc<Semaphore>,
     in_flight: FuturesUnordered<Answering>,
     /// Answers that the client has not taken yet. Kept here, so that a client that reads slowly holds up
     /// nothing but its own next elements.
@@ -116,9 +124,9 @@ impl Session {
         let (cancel, count) = self.cancels.entry(attempt.clone()).or_insert_with(|| (CancellationToken::new(), 0));
         *count += 1;
         let cancel = cancel.clone();
-        let governance = self.governance.clone();
+        let (governance, share) = (self.governance.clone(), Arc::clone(&self.share));
         self.in_flight.push(Box::pin(async move {
-            let answer = match governance.judge_element(request, timeout, &cancel).await {
+            let answer = match governance.judge_element(request, timeout, &share, &cancel).await {
                 Ok(response) => Answer::Response(response),
                 Err(problem) => Answer::Error(problem.into_stream_error()),
             };

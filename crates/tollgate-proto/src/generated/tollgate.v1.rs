@@ -670,6 +670,9 @@ pub mod governance_service_client {
         /// Judges many attempts over one stream. Elements are independent and judged concurrently; answers
         /// come in any order and are matched by invocation_id, which is required here. Closing the stream
         /// from the client's side lets what is in flight finish; breaking it cancels what is in flight.
+        ///
+        /// At most a quarter of the calls that the sidecar takes at once are one stream's. Further elements wait, and
+        /// beyond 1024 unanswered ones, or where answers are not read, the stream is held up by flow control.
         pub async fn evaluate_stream(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -759,6 +762,9 @@ pub mod governance_service_server {
         /// Judges many attempts over one stream. Elements are independent and judged concurrently; answers
         /// come in any order and are matched by invocation_id, which is required here. Closing the stream
         /// from the client's side lets what is in flight finish; breaking it cancels what is in flight.
+        ///
+        /// At most a quarter of the calls that the sidecar takes at once are one stream's. Further elements wait, and
+        /// beyond 1024 unanswered ones, or where answers are not read, the stream is held up by flow control.
         async fn evaluate_stream(
             &self,
             request: tonic::Request<tonic::Streaming<super::EvaluateStreamRequest>>,
