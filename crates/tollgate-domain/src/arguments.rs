@@ -21,7 +21,7 @@ pub struct Arguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidArguments {
     /// More than [`ARGUMENTS_MAX_BYTES`].
-    #[error("are {0} bytes long; at most {ARGUMENTS_MAX_BYTES} are allowed")]
+    #[error("is {0} bytes long; at most {ARGUMENTS_MAX_BYTES} are allowed")]
     TooLong(usize),
     /// Not acceptable JSON.
     #[error("{0}")]

@@ -32,19 +32,19 @@ pub enum Json {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJson {
     /// Not JSON, not UTF-8, a lone surrogate, or something after the value.
-    #[error("not one well-formed JSON value in UTF-8 (I-JSON, RFC 7493)")]
+    #[error("is not one well-formed JSON value in UTF-8 (I-JSON, RFC 7493)")]
     Malformed,
     /// The same name twice in one object.
-    #[error("an object names the same member twice")]
+    #[error("names the same member twice in one object")]
     DuplicateName,
     /// Nested deeper than [`ARGUMENTS_MAX_DEPTH`].
-    #[error("nested deeper than {ARGUMENTS_MAX_DEPTH} levels")]
+    #[error("is nested deeper than {ARGUMENTS_MAX_DEPTH} levels")]
     TooDeep,
     /// More values than [`ARGUMENTS_MAX_VALUES`].
     #[error("has more than {ARGUMENTS_MAX_VALUES} values")]
     TooMany,
     /// A number that no double can hold even roughly.
-    #[error("a number is outside the range of IEEE 754 double precision")]
+    #[error("has a number outside the range of IEEE 754 double precision")]
     NumberRange,
 }
 

@@ -202,7 +202,12 @@ impl Engine {
             code = %fact.code,
             findings = fact.findings_count,
             detail,
-            "refused a bundle; the generation before it serves on"
+            "{}",
+            if self.generations.active().is_some() {
+                "refused a bundle; the generation before it serves on"
+            } else {
+                "refused a bundle; no generation is active, so nothing is approved"
+            }
         );
         self.generations.update(|status| {
             status.desired = Some(fact.revision.clone());

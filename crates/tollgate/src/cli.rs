@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{config::Overrides, exit, run_path::RunPath};
+use crate::{
+    config::{Overrides, Span},
+    exit,
+    run_path::RunPath,
+};
 
 /// The gate between an AI agent and its tools: asked before each physical attempt of a tool call, it judges
 /// the call by ordered policy, writes the decision to a durable journal, and only then answers.
@@ -115,7 +119,7 @@ pub(crate) struct Evaluate {
     pub(crate) invocation: Option<String>,
     /// How long the decision may take, such as 2s.
     #[arg(long, default_value = "10s")]
-    pub(crate) timeout: jiff::SignedDuration,
+    pub(crate) timeout: Span,
     /// Print the answer as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

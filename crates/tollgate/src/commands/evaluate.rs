@@ -4,16 +4,15 @@ use std::{
     fs,
     io::{IsTerminal, Read},
     path::Path,
-    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use tollgate_client::{Answer, Gate, connect, v1};
 
-use crate::{cli::Evaluate, exit::Exit, out, view, world};
+use crate::{cli::Evaluate, config::Span, exit::Exit, out, view, world};
 
 pub(crate) async fn run(evaluate: Evaluate) -> Result<Exit> {
-    let timeout = Duration::try_from(evaluate.timeout).context("--timeout must be positive")?;
+    let Span(timeout) = evaluate.timeout;
     let json = evaluate.json;
     let address = evaluate.address.address.clone();
     let request = request(evaluate)?;

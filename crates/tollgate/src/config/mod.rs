@@ -9,4 +9,4 @@ mod text;
 pub(crate) use file::{Config, JournalConfig, ListenerConfig, LogFormat};
 pub(crate) use load::load;
 pub(crate) use overrides::Overrides;
-pub(crate) use text::Place;
+pub(crate) use text::{Place, Span};

@@ -15,7 +15,7 @@ const SECONDS_BUCKETS: [f64; 14] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.00
 
 /// The file watcher tells of every notice, and of every watch that ends with its directory. Where the log lies
 /// beside the bundle, telling of a notice is the next one.
-const WATCHER: &str = "notify=warn";
+const WATCHER: &str = "notify=error";
 
 /// Logs to standard error from here on, and decides on when nobody can take the log; a panic says where it happened and nothing else.
 pub(crate) fn init(config: &Config) -> Result<()> {

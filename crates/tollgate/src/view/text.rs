@@ -18,7 +18,8 @@ pub(crate) fn answer_text(answer: &Answer) -> String {
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join(" ");
-    line(&mut text, format_args!("{decision}  {why}"));
+    let gap = if why.is_empty() { "" } else { "  " };
+    line(&mut text, format_args!("{decision}{gap}{why}"));
     if !response.message.is_empty() {
         line(&mut text, format_args!("  {}", printable(&response.message)));
     }

@@ -58,7 +58,7 @@ fn look_further(stage: &Stage, run: &crate::run_path::RunPath, keep: bool) -> st
         ))?;
         say(format_args!("  edit a policy in {}, and ask again", stage.bundle().display()))?;
     } else {
-        say(format_args!("\nLook further: `tollgate demo --keep` leaves it serving, README.md says how to ask it yourself."))?;
+        say(format_args!("\nLook further: `tollgate demo --keep` leaves it serving; README.md says how to ask it yourself."))?;
     }
     Ok(())
 }
