@@ -128,9 +128,8 @@ impl Engine {
 
     async fn append_started(self: &Arc<Self>, entry: Entry, unsettled: &Unsettled, cut: &Cut) -> Result<(), Lost> {
         let store = Arc::clone(&self.store);
-        let wait = cut.remaining(self.options.journal_max_wait);
         let appending = async move { store.append(entry).await };
-        let appended = self.in_time(appending, wait, cut, unsettled).await?;
+        let appended = self.in_time(appending, self.options.journal_max_wait, cut, unsettled).await?;
         appended.map(drop).map_err(|error| self.lose(&error, false, unsettled))
     }
 
@@ -145,20 +144,21 @@ impl Engine {
             let own = Cut::after(self.options.cancelled_record_wait);
             self.in_time(recording, self.options.cancelled_record_wait, &own, unsettled).await?
         } else {
-            self.in_time(recording, cut.remaining(self.options.journal_max_wait), cut, unsettled).await?
+            self.in_time(recording, self.options.journal_max_wait, cut, unsettled).await?
         };
         recorded.map_err(|error| self.lose(&error, started, unsettled))
     }
 
-    /// What a write to the journal comes to within `wait`, unless the caller cancels first. A write that
+    /// What a write to the journal comes to within the caller's patience, and within `limit`. A write that
     /// lands later is closed, since its caller was told that there is no decision.
     async fn in_time<T: Send + 'static>(
         self: &Arc<Self>,
         write: impl Future<Output = T> + Send + 'static,
-        wait: Duration,
+        limit: Duration,
         cut: &Cut,
         unsettled: &Unsettled,
     ) -> Result<T, Lost> {
+        let wait = cut.remaining(limit);
         let mut write: Pin<Box<_>> = Box::pin(write);
         tokio::select! {
             biased;

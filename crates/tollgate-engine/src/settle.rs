@@ -49,7 +49,9 @@ impl Engine {
                 // Another sidecar was first with this id, and its caller has its answer.
                 Ok(Some(record)) if record.started.sidecar != self.options.rules.sidecar => return,
                 Ok(Some(record)) => {
-                    let entry = self.cancelled_entry(run.clone(), &record, &codes::JOURNAL_UNAVAILABLE);
+                    let InvocationRecord { tool_call, invocation, started, .. } = record;
+                    let key = InvocationKey { tool_call, invocation, tool: started.call.subject.tool.id };
+                    let entry = self.cancellation(run.clone(), key, started.at, &codes::JOURNAL_UNAVAILABLE);
                     match self.store.append(entry).await {
                         Ok(_) | Err(AppendError::Conflict(_)) => return,
                         Err(AppendError::Unavailable(_)) => {}
@@ -59,15 +61,6 @@ impl Engine {
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }
-    }
-
-    fn cancelled_entry(&self, run: RunKey, record: &InvocationRecord, code: &Code) -> Entry {
-        let key = InvocationKey {
-            tool_call: record.tool_call.clone(),
-            invocation: record.invocation.clone(),
-            tool: record.started.call.subject.tool.id.clone(),
-        };
-        self.cancellation(run, key, record.started.at, code)
     }
 
     /// The entry that closes an invocation as cancelled by governance.

@@ -31,7 +31,7 @@ const UNANSWERED_MAX_COUNT: usize = 1_024;
 const SENDING_MAX_COUNT: usize = 16;
 
 type Attempt = (RunKey, InvocationId);
-type Answering = Pin<Box<dyn Future<Output = (Option<Attempt>, v1::EvaluateStreamResponse)> + Send>>;
+type Answering = Pin<Box<dyn Future<Output = (Attempt, v1::EvaluateStreamResponse)> + Send>>;
 
 /// Answers every element of a stream. Dropping the answers, as a broken stream does, cancels what is
 /// in flight; the end of the elements does not.
@@ -84,7 +84,7 @@ impl Session {
                 // What is in flight can still be cancelled; what comes is refused by the engine.
                 () = draining.cancelled(), if takes => takes = false,
                 Some((attempt, response)) = self.in_flight.next() => {
-                    self.landed(attempt);
+                    self.landed(&attempt);
                     self.outbox.push_back(response);
                 }
                 element = elements.message(), if more && has_room => match element {
@@ -135,7 +135,7 @@ impl Session {
                 run: Some(outbound::run(&attempt.0)),
                 answer: Some(answer),
             };
-            (Some(attempt), response)
+            (attempt, response)
         }));
     }
 
@@ -151,20 +151,18 @@ impl Session {
         }
     }
 
-    fn landed(&mut self, attempt: Option<Attempt>) {
-        let Some(attempt) = attempt else { return };
-        if let Some((_, count)) = self.cancels.get_mut(&attempt) {
+    fn landed(&mut self, attempt: &Attempt) {
+        if let Some((_, count)) = self.cancels.get_mut(attempt) {
             *count -= 1;
             if *count == 0 {
-                self.cancels.remove(&attempt);
+                self.cancels.remove(attempt);
             }
         }
     }
 
     fn answer_at_once(&mut self, run: Option<v1::RunKey>, invocation_id: String, field: InvalidField) {
         let answer = Some(Answer::Error(Problem::from(field).into_stream_error()));
-        let response = v1::EvaluateStreamResponse { invocation_id, run, answer };
-        self.in_flight.push(Box::pin(std::future::ready((None, response))));
+        self.outbox.push_back(v1::EvaluateStreamResponse { invocation_id, run, answer });
     }
 }
 
