@@ -92,7 +92,8 @@ impl IdentityKey {
         // to, the fingerprints of different calls could only be equal if all the values were.
         let fields = serde_json::to_vec(&record).unwrap_or_default();
         let attributes = call.claims.attributes.as_ref().map(crate::arguments::Arguments::canonical).unwrap_or_default();
-        let arguments = call.arguments.canonical();
+        // A derived tool call id is a MAC over the arguments already.
+        let arguments = if record.derived_with.is_some() { String::new() } else { call.arguments.canonical() };
         let call_key = call.call_key.as_ref().map_or("", CallKey::as_str);
         self.mac([
             b"tollgate fingerprint v1".as_slice(),

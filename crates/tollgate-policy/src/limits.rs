@@ -34,6 +34,8 @@ pub const COMPILE_STACK_BYTES: usize = 64 * 1_048_576;
 
 /// How long a tree without a manifest must stay unchanged before it counts.
 pub const SETTLE_DEFAULT: Duration = Duration::from_millis(500);
+/// How many times `settle` the tree that is there at the start must be unchanged already to count at once.
+pub const RESTED_TIMES: u32 = 20;
 /// How often a directory is looked at even when nothing was heard of it.
 pub const POLL_DEFAULT: Duration = Duration::from_secs(5);
 /// How many times `settle` a tree may disagree with its manifest, unchanged, before it is refused.

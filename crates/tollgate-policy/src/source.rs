@@ -10,13 +10,13 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
     time::{Sleep, sleep},
 };
-use tollgate_domain::{BundleSource, Candidate, Digest, Refused, Revision};
+use tollgate_domain::{BundleSource, Candidate, Clock, Digest, Refused, Revision, Timestamp};
 
 use crate::{
     codes::FindingCode,
     compile::{self, Compiled, Kind},
     diagnostic::{Findings, Report},
-    limits::{MANIFEST_PATIENCE, POLL_DEFAULT, SETTLE_DEFAULT},
+    limits::{MANIFEST_PATIENCE, POLL_DEFAULT, RESTED_TIMES, SETTLE_DEFAULT},
     manifest::{self, Completeness},
     tree::{Listing, NoTree, Tree},
 };
@@ -41,6 +41,7 @@ impl Default for DirectoryOptions {
 pub struct DirectorySource {
     root: PathBuf,
     options: DirectoryOptions,
+    clock: Arc<dyn Clock>,
     watch: Option<Watch>,
     heard: Arc<Notify>,
     offered: Option<Sight>,
@@ -81,13 +82,15 @@ struct Seen {
     completeness: Completeness,
     /// One swap replaced everything, and nothing moved while it was read.
     atomic: bool,
+    /// When anything in it changed last; absent where something moved while it was read.
+    changed_at: Option<Timestamp>,
 }
 
 impl DirectorySource {
     /// A source for a directory, which need not be there yet.
     #[must_use]
-    pub fn new(root: PathBuf, options: DirectoryOptions) -> Self {
-        Self { root, options, watch: None, heard: Arc::default(), offered: None, settling: None, compiling: None }
+    pub fn new(root: PathBuf, options: DirectoryOptions, clock: Arc<dyn Clock>) -> Self {
+        Self { root, options, clock, watch: None, heard: Arc::default(), offered: None, settling: None, compiling: None }
     }
 
     async fn look(&mut self) -> Look {
@@ -123,7 +126,7 @@ impl DirectorySource {
                 let counts = self.is_news(seen.sight)
                     && match seen.completeness {
                         Completeness::Complete => true,
-                        Completeness::Unknown => seen.atomic || self.has_settled(seen.sight, 1),
+                        Completeness::Unknown => seen.atomic || self.has_rested(&seen) || self.has_settled(seen.sight, 1),
                         Completeness::Incomplete => self.has_settled(seen.sight, MANIFEST_PATIENCE),
                     };
                 counts.then(|| {
@@ -149,6 +152,14 @@ impl DirectorySource {
     fn take(&mut self, sight: Sight) {
         self.offered = Some(sight);
         self.settling = None;
+    }
+
+    /// Whether the first tree that is seen has been left alone for long, so that a sidecar need not wait at
+    /// its start. Much longer than `settle`, since the clock of a file system may differ from this machine's.
+    fn has_rested(&self, seen: &Seen) -> bool {
+        let long = u64::try_from((self.options.settle * RESTED_TIMES).as_micros()).unwrap_or(u64::MAX);
+        let now = self.clock.now();
+        self.offered.is_none() && seen.changed_at.is_some_and(|changed_at| now.micros_since(changed_at) > long)
     }
 
     /// Whether this very sight has lasted; begins to wait for it where it is a new one.
@@ -211,7 +222,7 @@ fn look(root: &std::path::Path, known: Option<Sight>) -> Look {
         Ok(listing) => listing,
         Err(no_tree) => return Look::Nothing(no_tree),
     };
-    let (fingerprint, atomic) = (listing.fingerprint, listing.atomic);
+    let (fingerprint, atomic, changed_at) = (listing.fingerprint, listing.atomic, listing.changed_at);
     if matches!(known, Some(Sight::Tree { fingerprint: Some(known), .. }) if known == fingerprint) {
         return Look::Same;
     }
@@ -221,7 +232,8 @@ fn look(root: &std::path::Path, known: Option<Sight>) -> Look {
     let sight = Sight::Tree { fingerprint: whole.then_some(fingerprint), digest: tree.digest };
     // A manifest speaks for content that was read whole, whatever moved meanwhile; a swap only for what stood still.
     let completeness = if whole { compile::completeness(&tree) } else { Completeness::Unknown };
-    Look::Tree(Box::new(Seen { tree, findings, sight, completeness, atomic: atomic && steady }))
+    let changed_at = steady.then_some(changed_at);
+    Look::Tree(Box::new(Seen { tree, findings, sight, completeness, atomic: atomic && steady, changed_at }))
 }
 
 fn candidate(seen: Seen) -> Candidate {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::fs::{Mode, OFlags, open};
-use tollgate_domain::Digest;
+use tollgate_domain::{Digest, Timestamp};
 
 use crate::{
     codes::FindingCode,
@@ -46,6 +46,8 @@ pub(crate) struct Listing {
     pub(crate) fingerprint: Digest,
     /// Where `..data` points to, if it is there: then one swap replaces everything.
     pub(crate) atomic: bool,
+    /// When anything in it changed last, by the file system's clock, which no writer can set back.
+    pub(crate) changed_at: Timestamp,
 }
 
 #[derive(Debug)]
@@ -70,7 +72,7 @@ impl Listing {
         }
         let head = std::iter::once(root.as_os_str().as_encoded_bytes());
         let fingerprint = Digest::of_parts(head.chain(walk.seen.iter().map(String::as_bytes)));
-        Ok(Self { entries: walk.entries, findings: walk.findings, fingerprint, atomic })
+        Ok(Self { entries: walk.entries, findings: walk.findings, fingerprint, atomic, changed_at: walk.changed_at })
     }
 
     /// Reads every file of the listing.
@@ -134,6 +136,7 @@ struct Walk<'a> {
     seen: Vec<String>,
     /// The path of each directory, by device and inode.
     directories: BTreeMap<(u64, u64), String>,
+    changed_at: Timestamp,
     names_left: usize,
     stopped: bool,
 }
@@ -146,6 +149,7 @@ impl<'a> Walk<'a> {
             findings: Findings::default(),
             seen: Vec::new(),
             directories: BTreeMap::new(),
+            changed_at: Timestamp::default(),
             names_left: TREE_MAX_NAMES,
             stopped: false,
         }
@@ -163,6 +167,7 @@ impl<'a> Walk<'a> {
         }
         children.sort_by_key(fs::DirEntry::file_name);
         self.seen.push(format!("{path}/"));
+        self.note_change(metadata);
         self.directories.insert((metadata.dev(), metadata.ino()), path.to_owned());
         let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
         for child in children {
@@ -218,7 +223,13 @@ impl<'a> Walk<'a> {
         let m = &metadata;
         let times = format!("{}.{}\0{}.{}", m.mtime(), m.mtime_nsec(), m.ctime(), m.ctime_nsec());
         self.seen.push(format!("{path}\0{}\0{}\0{times}", m.ino(), m.len()));
+        self.note_change(&metadata);
         self.entries.push(Entry { path, location, metadata });
+    }
+
+    fn note_change(&mut self, metadata: &Metadata) {
+        let micros = metadata.ctime().saturating_mul(1_000_000).saturating_add(metadata.ctime_nsec() / 1_000);
+        self.changed_at = self.changed_at.max(Timestamp::from_micros(micros));
     }
 
     fn refuse(&mut self, code: FindingCode, path: &str, message: String) -> &mut Diagnostic {

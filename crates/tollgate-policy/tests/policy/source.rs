@@ -4,16 +4,23 @@ use std::{
     collections::BTreeSet,
     ffi::OsStr,
     fs,
-    os::unix::{ffi::OsStrExt, fs::symlink, net::UnixListener},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, symlink},
+        net::UnixListener,
+    },
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
-use tollgate_domain::{BundleSource, Candidate};
+use tollgate_domain::{BundleSource, Candidate, Clock, Monotonic, Timestamp};
 use tollgate_policy::{DirectoryOptions, DirectorySource};
 
 use crate::harness::{directory, files, with, write};
@@ -23,9 +30,30 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a source that must stay silent is listened to.
 const SILENCE: Duration = Duration::from_millis(400);
 
+/// A clock that stands.
+#[derive(Debug)]
+struct Stopped(Timestamp);
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        Monotonic::default()
+    }
+}
+
+/// A time before any file was written: nothing has rested.
+const LONG_AGO: Timestamp = Timestamp::from_micros(0);
+
 fn source(root: &Path, settle: u64) -> DirectorySource {
     let settle = Duration::from_millis(settle);
-    DirectorySource::new(root.to_owned(), DirectoryOptions { settle, poll: Duration::from_millis(100) })
+    with_options(root, DirectoryOptions { settle, poll: Duration::from_millis(100) })
+}
+
+fn with_options(root: &Path, options: DirectoryOptions) -> DirectorySource {
+    DirectorySource::new(root.to_owned(), options, Arc::new(Stopped(LONG_AGO)))
 }
 
 async fn next(source: &mut DirectorySource) -> Candidate {
@@ -209,7 +237,7 @@ async fn a_link_to_the_directory_may_be_swapped() {
 async fn changes_are_heard_and_not_only_found_by_polling() {
     let directory = directory(&files());
     let options = DirectoryOptions { settle: Duration::from_millis(50), poll: Duration::from_hours(1) };
-    let mut source = DirectorySource::new(directory.path().to_owned(), options);
+    let mut source = with_options(directory.path(), options);
     assert_eq!(offered(&mut source).await, "test");
     fs::write(directory.path().join("bundle.yaml"), named("written")).unwrap();
     assert_eq!(offered(&mut source).await, "written");
@@ -218,6 +246,27 @@ async fn changes_are_heard_and_not_only_found_by_polling() {
     assert_eq!(offered(&mut source).await, "bundle_invalid");
     fs::remove_dir_all(directory.path()).unwrap();
     assert_eq!(offered(&mut source).await, "source_missing");
+}
+
+/// The file system's clock says when a tree last changed: one that was left alone for twenty times `settle`
+/// has settled already when a sidecar starts, and its successors settle as always.
+#[tokio::test]
+async fn only_the_tree_of_the_start_counts_at_once_if_it_was_left_alone_for_long() {
+    let directory = directory(&files());
+    let settle = Duration::from_mins(1);
+    let changed = fs::metadata(directory.path().join("bundle.yaml")).unwrap();
+    let changed_at = Timestamp::from_micros(changed.ctime() * 1_000_000);
+    let at = |later: Duration| {
+        let options = DirectoryOptions { settle, poll: Duration::from_millis(50) };
+        let now = changed_at.plus_micros(u64::try_from(later.as_micros()).unwrap());
+        DirectorySource::new(directory.path().to_owned(), options, Arc::new(Stopped(now)))
+    };
+    assert!(silent(&mut at(settle * 19)).await, "nineteen times `settle` after the last change");
+    let mut source = at(settle * 21);
+    assert_eq!(offered(&mut source).await, "test");
+    fs::write(directory.path().join("bundle.yaml"), named("written")).unwrap();
+    assert!(silent(&mut source).await, "a tree that was seen to change");
+    assert_eq!(offered(&mut at(settle * 22)).await, "written");
 }
 
 fn fifo(path: &Path) {

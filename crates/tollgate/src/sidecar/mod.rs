@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tollgate_domain::{DecisionRules, HookDefinition, IdentityKey, Reader, SidecarId, Store};
+use tollgate_domain::{Clock, DecisionRules, HookDefinition, IdentityKey, Reader, SidecarId, Store};
 use tollgate_engine::{Engine, EngineOptions, EngineParts};
 use tollgate_journal::{SqliteJournal, SqliteOptions};
 use tollgate_policy::{DirectoryOptions, DirectorySource};
@@ -46,9 +46,10 @@ impl Sidecar {
         let journal = Arc::new(open_journal(config, &key).await?);
         let sidecar = journal.sidecar().clone();
         let store: Arc<dyn Store> = Arc::clone(&journal) as Arc<dyn Store>;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let parts = EngineParts {
             store,
-            clock: Arc::new(SystemClock::new()),
+            clock: Arc::clone(&clock),
             fresh_invocation: Box::new(fresh_invocation),
             key,
             local_hooks: local_hooks(config)?,
@@ -77,7 +78,7 @@ impl Sidecar {
             telemetry::serve_metrics(address, &engine)?;
         }
         let source_options = DirectoryOptions { settle: config.policy.settle.0, ..DirectoryOptions::default() };
-        engine.keep_generations(Box::new(DirectorySource::new(config.policy.directory.clone(), source_options)));
+        engine.keep_generations(Box::new(DirectorySource::new(config.policy.directory.clone(), source_options, clock)));
         let drain = config.shutdown.drain.0;
         Ok(Self { engine, data, read, loose, id: sidecar, stop_listening, listening, drain })
     }
