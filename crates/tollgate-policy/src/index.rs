@@ -1,17 +1,30 @@
 //! Which policies of a hook can match a call at all, and Cedar's answer over those.
 //!
-//! Callers ask for an answer over the candidates and never see how they were selected. At present
-//! every policy is a candidate. An index by scope has to keep one promise: verdict, determining ids
-//! and erring ids are those of the full scan.
+//! A policy's scope can name one entity for each of principal, action and resource: the request's own
+//! must be that entity or, where the scope says `in`, one of its descendants. Policies with the same three
+//! bounds share a bucket, and a request is evaluated over the buckets whose bounds it can meet. The
+//! technique and the proof that decision, determining and erring policies stay those of the full
+//! scan are Cedar's own: `Cedar/Slice/PolicySlice.lean` and `Cedar/Thm/PolicySlice.lean` in
+//! <https://github.com/cedar-policy/cedar-spec>. They rest on two facts: a scope is evaluated before
+//! the conditions, and a scope that does not match cannot err.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use cedar_policy::{AuthorizationError, Authorizer, Decision, Entities, Policy, PolicySet, PolicySetError, Request};
+use cedar_policy::{
+    ActionConstraint, AuthorizationError, Authorizer, Decision, Entities, EntityUid, Policy, PolicySet, PolicySetError,
+    PrincipalConstraint, Request, ResourceConstraint,
+};
+
+/// The number of an entity that bounds some scope.
+type Bound = u32;
+/// The bounds of principal, action and resource; `None` where the scope names no single entity.
+type Bounds = [Option<Bound>; 3];
 
 /// The policies of one hook, arranged for evaluation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PolicyIndex {
-    sets: Vec<PolicySet>,
+    bounds: HashMap<EntityUid, Bound>,
+    buckets: HashMap<Bounds, PolicySet>,
 }
 
 /// What the policies of a hook say of a request: ids as Cedar has them, sorted by bytes.
@@ -27,12 +40,21 @@ pub(crate) struct Opinion {
 
 impl PolicyIndex {
     pub(crate) fn new(policies: impl IntoIterator<Item = Policy>) -> Result<Self, Box<PolicySetError>> {
-        Ok(Self { sets: vec![PolicySet::from_policies(policies)?] })
+        let mut index = Self::default();
+        let mut sorted: HashMap<Bounds, Vec<Policy>> = HashMap::new();
+        for policy in policies {
+            let bounds = scope(&policy).map(|uid| uid.map(|uid| index.number(uid)));
+            sorted.entry(bounds).or_default().push(policy);
+        }
+        for (bounds, policies) in sorted {
+            index.buckets.insert(bounds, PolicySet::from_policies(policies)?);
+        }
+        Ok(index)
     }
 
-    /// Sets that together hold every policy that can match, or err, for this request.
-    fn candidates(&self, _request: &Request, _entities: &Entities) -> impl Iterator<Item = &PolicySet> {
-        self.sets.iter()
+    fn number(&mut self, uid: EntityUid) -> Bound {
+        let next = Bound::try_from(self.bounds.len()).unwrap_or(Bound::MAX);
+        *self.bounds.entry(uid).or_insert(next)
     }
 
     /// Evaluates the candidates.
@@ -54,35 +76,46 @@ impl PolicyIndex {
         }
         opinion
     }
+
+    /// Sets that together hold every policy that can match, or err, for this request.
+    fn candidates(&self, request: &Request, entities: &Entities) -> impl Iterator<Item = &PolicySet> {
+        let [principals, actions, resources] =
+            [request.principal(), request.action(), request.resource()].map(|uid| self.met(uid, entities));
+        let mut found = Vec::new();
+        for principal in &principals {
+            for action in &actions {
+                found.extend(resources.iter().filter_map(|resource| self.buckets.get(&[*principal, *action, *resource])));
+            }
+        }
+        found.into_iter()
+    }
+
+    /// The bounds that an entity meets: none at all, itself, and its ancestors. They come from the entities of
+    /// the evaluation, so that both have the same idea of who descends from whom.
+    fn met(&self, uid: Option<&EntityUid>, entities: &Entities) -> Vec<Option<Bound>> {
+        let ancestors = uid.into_iter().flat_map(|uid| entities.ancestors(uid).into_iter().flatten());
+        let known = uid.into_iter().chain(ancestors).filter_map(|uid| self.bounds.get(uid).copied()).map(Some);
+        std::iter::once(None).chain(known).collect()
+    }
+}
+
+/// The entity that each part of a policy's scope names, where it is one.
+fn scope(policy: &Policy) -> [Option<EntityUid>; 3] {
+    let principal = match policy.principal_constraint() {
+        PrincipalConstraint::Any | PrincipalConstraint::Is(_) => None,
+        PrincipalConstraint::In(uid) | PrincipalConstraint::Eq(uid) | PrincipalConstraint::IsIn(_, uid) => Some(uid),
+    };
+    let action = match policy.action_constraint() {
+        ActionConstraint::Any => None,
+        ActionConstraint::Eq(uid) => Some(uid),
+        ActionConstraint::In(uids) => <[EntityUid; 1]>::try_from(uids).ok().map(|[uid]| uid),
+    };
+    let resource = match policy.resource_constraint() {
+        ResourceConstraint::Any | ResourceConstraint::Is(_) => None,
+        ResourceConstraint::In(uid) | ResourceConstraint::Eq(uid) | ResourceConstraint::IsIn(_, uid) => Some(uid),
+    };
+    [principal, action, resource]
 }
 
 #[cfg(test)]
-mod tests {
-    use cedar_policy::Context;
-
-    use super::*;
-    use crate::names;
-
-    /// However the policies are spread over sets, the opinion is that of one set.
-    #[test]
-    fn an_opinion_does_not_depend_on_how_policies_are_arranged() {
-        let texts = [
-            "permit (principal, action, resource);",
-            "forbid (principal, action, resource) when { principal.absent };",
-            "forbid (principal, action, resource) when { context has no };",
-            "permit (principal, action, resource) when { context has no };",
-            "forbid (principal, action, resource);",
-            "permit (principal, action, resource) when { 1 == 1 };",
-        ];
-        let parse = |index: usize| Policy::parse(Some(names::policy(&format!("p{index}"))), texts[index]).unwrap();
-        let request = Request::new(names::agent("a"), names::action("x"), names::tool("t"), Context::empty(), None).unwrap();
-        let (authorizer, entities) = (Authorizer::new(), Entities::empty());
-        for chosen in 0_usize..1 << texts.len() {
-            let indexes = || (0..texts.len()).filter(|index| chosen >> index & 1 == 1);
-            let whole = PolicyIndex::new(indexes().map(parse)).unwrap();
-            let spread = PolicyIndex { sets: indexes().map(|index| PolicySet::from_policies([parse(index)]).unwrap()).collect() };
-            let opinion = |index: &PolicyIndex| index.evaluate(&authorizer, &request, &entities);
-            assert_eq!(opinion(&spread), opinion(&whole), "{chosen:b}");
-        }
-    }
-}
+mod tests;
