@@ -4,7 +4,11 @@
 //! each entry against the record and the entries before it, commits all that may follow in one
 //! transaction, and only then answers. While the store fails it refuses at once, and heals itself.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tollgate_domain::{
@@ -37,6 +41,7 @@ pub(crate) struct Pacing {
 #[derive(Debug)]
 pub(crate) struct GroupCommit {
     queue: mpsc::Sender<Command>,
+    ledger: Arc<Mutex<Ledger>>,
     health: watch::Receiver<StoreHealth>,
     closed: watch::Receiver<bool>,
 }
@@ -58,9 +63,10 @@ impl GroupCommit {
         let (queue, commands) = mpsc::channel(pacing.max_queue.max(1));
         let (health_in, health) = watch::channel(StoreHealth::Serving);
         let (closed_in, closed) = watch::channel(false);
+        let ledger = Arc::new(Mutex::new(Ledger::new(next)));
         let writer = Writer {
             backend,
-            ledger: Ledger::new(next),
+            ledger: Arc::clone(&ledger),
             commands,
             health: health_in,
             pacer: Pacer::new(),
@@ -70,7 +76,7 @@ impl GroupCommit {
         };
         #[expect(clippy::disallowed_methods, reason = "the writer's one task; close() waits for its end")]
         let _detached = tokio::spawn(writer.run());
-        Self { queue, health, closed }
+        Self { queue, ledger, health, closed }
     }
 
     /// See [`tollgate_domain::Store::append`].
@@ -98,6 +104,11 @@ impl GroupCommit {
         let closed = Unavailable { cause: UnavailableCause::Closed, may_have_landed: false };
         self.queue.send(Command::Number(Box::new(request), ack)).await.map_err(|_| closed)?;
         answer.await.unwrap_or(Err(Unavailable { may_have_landed: true, ..closed }))
+    }
+
+    /// What is known of the record. Held for a moment only: the writer needs it for every batch.
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
     }
 
     /// See [`tollgate_domain::Store::health`].
@@ -143,7 +154,7 @@ mod tests;
 
 struct Writer<B> {
     backend: B,
-    ledger: Ledger,
+    ledger: Arc<Mutex<Ledger>>,
     commands: mpsc::Receiver<Command>,
     health: watch::Sender<StoreHealth>,
     pacer: Pacer,
@@ -200,10 +211,13 @@ impl<B: Backend> Writer<B> {
     async fn write(&mut self, mut appends: Vec<Append>) {
         appends.retain(|append| !append.ack.is_closed());
         self.last_count = appends.len();
-        let wanted = self.ledger.wanted(appends.iter().map(|append| &append.prepared.entry));
+        let wanted = lock(&self.ledger).wanted(appends.iter().map(|append| &append.prepared.entry));
         if !wanted.is_empty() {
             match self.backend.load(&wanted).await {
-                Ok(found) => wanted.into_iter().zip(found).for_each(|(wanted, found)| self.ledger.learn(wanted, found)),
+                Ok(found) => {
+                    let mut ledger = lock(&self.ledger);
+                    wanted.into_iter().zip(found).for_each(|(wanted, found)| ledger.learn(wanted, found));
+                }
                 Err(cause) => {
                     let unavailable = Unavailable { cause, may_have_landed: false };
                     return self.fail(appends.into_iter().map(|append| append.ack).collect(), unavailable).await;
@@ -212,8 +226,11 @@ impl<B: Backend> Writer<B> {
         }
         let mut batch = Batch::default();
         let mut answers = Vec::with_capacity(appends.len());
-        for Append { prepared, ack } in appends {
-            answers.push((ack, self.ledger.append(prepared, &mut batch)));
+        {
+            let mut ledger = lock(&self.ledger);
+            for Append { prepared, ack } in appends {
+                answers.push((ack, ledger.append(prepared, &mut batch)));
+            }
         }
         if !batch.is_empty()
             && let Err(unavailable) = self.backend.commit(batch).await
@@ -221,6 +238,7 @@ impl<B: Backend> Writer<B> {
             // A conflict may have been with an entry of this very batch, so it is no answer any more.
             return self.fail(answers.into_iter().map(|(ack, _)| ack).collect(), unavailable).await;
         }
+        lock(&self.ledger).settle();
         for (ack, answer) in answers {
             // Whoever gave up waiting in the meantime is not told.
             drop(ack.send(answer.map_err(AppendError::Conflict)));
@@ -251,7 +269,7 @@ impl<B: Backend> Writer<B> {
         while self.refuse_for(wait).await {
             match self.backend.heal().await {
                 Ok(next) => {
-                    self.ledger = Ledger::new(next);
+                    lock(&self.ledger).reset(next);
                     self.last_count = 0;
                     self.health.send_replace(StoreHealth::Serving);
                     return;
@@ -282,6 +300,11 @@ impl<B: Backend> Writer<B> {
             }
         }
     }
+}
+
+fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    // A panic while it was held would have been in the rules of an append, and ended the writer.
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn refuse(acks: impl IntoIterator<Item = oneshot::Sender<Result<Receipt, AppendError>>>, unavailable: Unavailable) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tollgate_domain::{
     Conflict, Digest, Entry, Fact, FactKind, GenerationActivated, History, IllegalTransition, InvocationId, InvocationKey,
-    InvocationState, Receipt, Timestamp, ToolCallId, ToolId, chain_digest,
+    InvocationState, Lookup, Receipt, Timestamp, ToolCallId, ToolId, chain_digest,
 };
 
 /// Most histories, tool calls and invocations that a ledger keeps between batches.
@@ -28,8 +28,20 @@ pub(crate) struct Prepared {
 pub(crate) struct Ledger {
     histories: HashMap<History, Known>,
     next: Counters,
+    /// The position after the last fact that is known to be durable.
+    durable: u64,
     batch: u64,
     kept: usize,
+    /// Rises whenever anything is forgotten: what was read before may be older than what was.
+    epoch: u64,
+}
+
+/// What a ledger cannot answer, and has to be looked up in the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unknown {
+    /// Whether nothing is known of the history, so that it is worth learning.
+    pub(crate) history: bool,
+    epoch: u64,
 }
 
 /// The numbers that the next history and the next fact get.
@@ -44,8 +56,8 @@ pub(crate) struct Counters {
 /// What is known of one history.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// Its number in the store.
-    pub(crate) id: u64,
+    /// Its number in the store; absent until its first entry is accepted.
+    pub(crate) id: Option<u64>,
     /// The sequence of its last fact.
     pub(crate) sequence: u64,
     /// The digest of its last fact.
@@ -163,7 +175,29 @@ impl Batch {
 }
 
 impl Known {
-    fn new(id: u64, sequence: u64, digest: Digest, complete: bool) -> Self {
+    /// A history that has nothing.
+    pub(crate) fn absent(history: &History) -> Self {
+        Self::new(None, 0, history.genesis(), true)
+    }
+
+    /// A history of which everything is known: id, last sequence and last digest, and all its keys.
+    pub(crate) fn complete(
+        (id, sequence, digest): (u64, u64, Digest),
+        tool_calls: impl IntoIterator<Item = (ToolCallId, KnownToolCall)>,
+        invocations: impl IntoIterator<Item = (InvocationId, KnownInvocation)>,
+    ) -> Self {
+        let mut known = Self::new(Some(id), sequence, digest, true);
+        known.tool_calls.extend(tool_calls);
+        known.invocations.extend(invocations);
+        known
+    }
+
+    /// A history of which only the end is known: id, last sequence and last digest.
+    pub(crate) fn incomplete((id, sequence, digest): (u64, u64, Digest)) -> Self {
+        Self::new(Some(id), sequence, digest, false)
+    }
+
+    fn new(id: Option<u64>, sequence: u64, digest: Digest, complete: bool) -> Self {
         Self { id, sequence, digest, tool_calls: HashMap::new(), invocations: HashMap::new(), complete, used: 0 }
     }
 
@@ -180,7 +214,42 @@ impl Known {
 impl Ledger {
     /// A ledger that knows nothing of its record but where it ends.
     pub(crate) fn new(next: Counters) -> Self {
-        Self { histories: HashMap::new(), next, batch: 0, kept: 0 }
+        Self { histories: HashMap::new(), next, durable: next.position, batch: 0, kept: 0, epoch: 0 }
+    }
+
+    /// Begins anew, after a failure: what was appended may not have become durable.
+    pub(crate) fn reset(&mut self, next: Counters) {
+        *self = Self { epoch: self.epoch + 1, ..Self::new(next) };
+    }
+
+    /// Notes that everything that was appended so far is durable.
+    pub(crate) fn settle(&mut self) {
+        self.durable = self.next.position;
+    }
+
+    /// What the record knows of a call, where the ledger can tell: nothing in it is about the invocation, and
+    /// everything about the tool call is durable. An attempt that is not must not be counted, since it may never be.
+    pub(crate) fn lookup(&self, history: &History, tool_call: &ToolCallId, invocation: &InvocationId) -> Result<Lookup, Unknown> {
+        let unknown = |history| Unknown { history, epoch: self.epoch };
+        let known = self.histories.get(history).ok_or(unknown(true))?;
+        let call = known.tool_calls.get(tool_call);
+        let durable = call.is_none_or(|call| call.latest < self.durable);
+        if !known.complete || known.invocations.contains_key(invocation) || !durable {
+            return Err(unknown(false));
+        }
+        Ok(Lookup { attempts: call.map_or(0, |call| call.attempts), tool: call.map(|call| call.tool.clone()), invocation: None })
+    }
+
+    /// Takes in what a lookup found of a history that was unknown when it began; unless it is known by now, or
+    /// something was forgotten since, which may have been newer, or there is no room: only the writer
+    /// makes some, between batches.
+    pub(crate) fn remember(&mut self, unknown: Unknown, history: History, known: Known) {
+        let weight = known.weight();
+        if unknown.epoch != self.epoch || self.kept + weight > KEPT_MAX_COUNT || self.histories.contains_key(&history) {
+            return;
+        }
+        self.kept += weight;
+        self.histories.insert(history, Known { used: self.batch, ..known });
     }
 
     /// What is known of a history.
@@ -215,11 +284,12 @@ impl Ledger {
         wanted.into_iter().collect()
     }
 
-    /// Takes in what a store found. A history that was not found has nothing, and gets a number when
-    /// its first entry is accepted.
+    /// Takes in what a store found. A history that was not found has nothing.
     pub(crate) fn learn(&mut self, wanted: Wanted, found: Found) {
-        let Some((id, sequence, digest)) = found.history else { return };
-        let known = self.histories.entry(wanted.history).or_insert_with(|| Known::new(id, sequence, digest, false));
+        let known = self.histories.entry(wanted.history).or_insert_with_key(|history| match found.history {
+            Some(last) => Known::incomplete(last),
+            None => Known::absent(history),
+        });
         known.used = self.batch;
         if let Some((tool_call, invocation)) = wanted.invocation {
             if let Some(found) = found.tool_call {
@@ -243,21 +313,21 @@ impl Ledger {
         let life = invocation.as_ref().map(|key| Life::follow(known, &history, key, &facts, first)).transpose()?;
         let attempt = life.as_ref().map_or(0, |life| life.invocation.attempt);
 
-        let next_history = &mut self.next.history;
-        let known = self.histories.entry(history).or_insert_with_key(|history| {
-            let id = *next_history;
-            *next_history += 1;
-            batch.histories.push((id, history.clone()));
-            Known::new(id, 0, history.genesis(), true)
-        });
+        let new = self.next.history;
+        let known = self.histories.entry(history.clone()).or_insert_with_key(Known::absent);
         known.used = self.batch;
+        let id = *known.id.get_or_insert_with(|| {
+            batch.histories.push((new, history));
+            self.next.history += 1;
+            new
+        });
         for (fact, body) in facts.into_iter().zip(bodies) {
             let previous = known.digest;
             known.sequence += 1;
             known.digest = chain_digest(&previous, known.sequence, attempt, invocation.as_ref(), &body);
             batch.facts.push(FactRow {
                 position: self.next.position,
-                history: known.id,
+                history: id,
                 sequence: known.sequence,
                 kind: fact.kind(),
                 invocation: invocation.clone(),
@@ -273,9 +343,9 @@ impl Ledger {
             self.next.position += 1;
         }
         if let (Some(Life { tool_call, invocation: life }), Some(key)) = (life, invocation) {
-            let row = ToolCallRow { history: known.id, tool_call: key.tool_call.clone(), known: tool_call.clone() };
+            let row = ToolCallRow { history: id, tool_call: key.tool_call.clone(), known: tool_call.clone() };
             batch.tool_calls.insert(tool_call.first, row);
-            let row = InvocationRow { history: known.id, invocation: key.invocation.clone(), known: life.clone() };
+            let row = InvocationRow { history: id, invocation: key.invocation.clone(), known: life.clone() };
             batch.invocations.insert(life.started, row);
             known.tool_calls.insert(key.tool_call, tool_call);
             known.invocations.insert(key.invocation, life);
@@ -289,6 +359,7 @@ impl Ledger {
         if self.kept <= KEPT_MAX_COUNT {
             return;
         }
+        self.epoch += 1;
         let mut used: Vec<u64> = self.histories.values().map(|known| known.used).collect();
         let middle = used.len() / 2;
         let oldest = used.get_mut(..).map_or(0, |used| if used.is_empty() { 0 } else { *used.select_nth_unstable(middle).1 });

@@ -1,7 +1,7 @@
 //! The durable journal: group commit, the SQLite store, the digest chain and the read model.
 //!
 //! This crate implements the ports [`tollgate_domain::Store`] and [`tollgate_domain::Reader`], and
-//! only it names `sqlx`. It knows nothing of hooks, policies, wire formats or answers: whether an
+//! only it names `rusqlite`. It knows nothing of hooks, policies, wire formats or answers: whether an
 //! entry may follow is decided by the domain's lifecycle, and what an acknowledged entry means is
 //! the business of whoever appended it. Texts of SQLite never leave it; failures are
 //! [`tollgate_domain::UnavailableCause`]s and [`OpenError`]s.

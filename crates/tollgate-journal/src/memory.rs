@@ -145,7 +145,7 @@ impl Store for MemoryJournal {
 impl Reader for MemoryJournal {
     async fn facts(&self, query: FactQuery) -> Result<Option<FactPage>, Unavailable> {
         let record = self.record();
-        let Some(positions) = record.ledger.history(&query.history).and_then(|known| record.histories.get(&known.id)) else {
+        let Some(positions) = record.ledger.history(&query.history).and_then(|known| record.histories.get(&known.id?)) else {
             return Ok(None);
         };
         let limit = query.limit.get() as usize;

@@ -63,9 +63,7 @@ impl Pacer {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "a pause is measured by the clock")]
-
-    use std::time::Instant;
+    use tokio::time::Instant;
 
     use super::*;
 

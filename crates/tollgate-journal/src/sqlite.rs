@@ -6,13 +6,14 @@ mod file;
 mod open;
 mod read;
 mod rows;
+mod thread;
 mod write;
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, io, path::PathBuf, time::Duration};
 
 use async_trait::async_trait;
 use tollgate_domain::{
-    AppendError, BundleName, Digest, Entry, FactPage, FactQuery, GenerationNumbers, InvocationId, InvocationKey,
+    AppendError, BundleName, Digest, Entry, FactPage, FactQuery, GenerationNumbers, History, InvocationId, InvocationKey,
     InvocationRecord, KeyId, LastActivated, Lookup, NumberRequest, PageLimit, Reader, Receipt, RunKey, SidecarId, Started, Store,
     StoreHealth, ToolCallId, ToolCallPage, ToolCallSummary, Unavailable,
 };
@@ -20,6 +21,7 @@ use tollgate_domain::{
 pub use open::{OpenError, Recovery};
 pub use read::SqliteReader;
 
+use self::{open::Opened, thread::Thread, write::SqliteBackend};
 use crate::group_commit::{GroupCommit, Pacing};
 
 /// How a journal is opened to serve from it.
@@ -73,9 +75,14 @@ impl SqliteJournal {
     /// Opens a journal, or makes a new one. Must be called within a tokio runtime with IO and time.
     pub async fn open(options: SqliteOptions) -> Result<Self, OpenError> {
         let pacing = Pacing { max_queue: options.max_queue, linger: options.linger };
-        let opened = open::open(options).await?;
-        let commits = GroupCommit::start(opened.backend, opened.next, pacing);
-        Ok(Self { commits, reader: opened.reader, sidecar: opened.sidecar, recovery: opened.recovery })
+        let path = options.path.clone();
+        let failed = |source| OpenError::File { path: path.clone(), source };
+        let opened = tokio::task::spawn_blocking(move || open::open(&options)).await;
+        let Opened { writer, next, reader, sidecar, recovery } =
+            opened.unwrap_or_else(|panic| Err(failed(io::Error::other(panic))))?;
+        let writer = Thread::start("journal-writer", writer).map_err(failed)?;
+        let commits = GroupCommit::start(SqliteBackend { writer, reader: reader.clone() }, next, pacing);
+        Ok(Self { commits, reader, sidecar, recovery })
     }
 
     /// What opening found, for the log.
@@ -104,7 +111,16 @@ impl Store for SqliteJournal {
     }
 
     async fn lookup(&self, run: &RunKey, tool_call: &ToolCallId, invocation: &InvocationId) -> Result<Lookup, Unavailable> {
-        self.reader.lookup(run, tool_call, invocation).await
+        let history = History::Run(run.clone());
+        let unknown = match self.commits.ledger().lookup(&history, tool_call, invocation) {
+            Ok(lookup) => return Ok(lookup),
+            Err(unknown) => unknown,
+        };
+        let (lookup, known) = self.reader.lookup(run, tool_call, invocation, unknown.history).await?;
+        if let Some(known) = known {
+            self.commits.ledger().remember(unknown, history, known);
+        }
+        Ok(lookup)
     }
 
     async fn invocation(&self, run: &RunKey, invocation: &InvocationId) -> Result<Option<InvocationRecord>, Unavailable> {

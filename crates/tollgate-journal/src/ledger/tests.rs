@@ -92,3 +92,65 @@ fn ledger_forgets_a_single_history_that_grew_too_large() {
         assert!(ledger.kept <= KEPT_MAX_COUNT + 6);
     }
 }
+
+fn look(ledger: &Ledger, prepared: &Prepared) -> Result<u32, Unknown> {
+    let key = prepared.entry.invocation.as_ref().unwrap();
+    let found = ledger.lookup(&prepared.entry.history, &key.tool_call, &key.invocation);
+    found.map(|lookup| lookup.attempts)
+}
+
+/// A policy may never be shown an attempt that a crash could take back.
+#[test]
+fn attempt_is_told_only_once_it_is_durable() {
+    let mut ledger = Ledger::new(START);
+    batch_of(&mut ledger, begin("run", "first"), Found::default);
+    let second = begin("run", "second");
+    assert!(!look(&ledger, &second).unwrap_err().history);
+    ledger.settle();
+    assert_eq!(look(&ledger, &second).unwrap(), 1);
+}
+
+#[test]
+fn invocation_that_is_known_and_a_history_known_in_part_are_looked_up_in_the_store() {
+    let mut ledger = Ledger::new(Counters { history: 8, position: 8 });
+    batch_of(&mut ledger, begin("new", "first"), Found::default);
+    batch_of(&mut ledger, begin("old", "first"), || Found { history: Some((7, 3, Digest::of(b"last"))), ..Found::default() });
+    ledger.settle();
+    assert!(!look(&ledger, &begin("new", "first")).unwrap_err().history);
+    assert!(!look(&ledger, &begin("old", "second")).unwrap_err().history);
+}
+
+#[test]
+fn history_that_was_looked_up_is_neither_looked_up_nor_loaded_again() {
+    let mut ledger = Ledger::new(START);
+    let first = begin("run", "first");
+    let history = first.entry.history.clone();
+    let unknown = look(&ledger, &first).unwrap_err();
+    assert!(unknown.history);
+    ledger.remember(unknown, history.clone(), Known::absent(&history));
+    assert_eq!(look(&ledger, &first).unwrap(), 0);
+    assert_eq!(batch_of(&mut ledger, first, Found::default), 0);
+}
+
+/// The answer of a slow lookup is older than what was committed, or given up, in the meantime.
+#[test]
+fn what_was_read_before_something_was_written_or_forgotten_is_not_remembered() {
+    let first = begin("run", "first");
+    let history = first.entry.history.clone();
+
+    let mut ledger = Ledger::new(START);
+    let unknown = look(&ledger, &first).unwrap_err();
+    batch_of(&mut ledger, begin("run", "other"), Found::default);
+    ledger.remember(unknown, history.clone(), Known::absent(&history));
+    assert_eq!(ledger.history(&history).unwrap().sequence, 1);
+
+    ledger.reset(Counters { history: 2, position: 2 });
+    ledger.remember(unknown, history.clone(), Known::absent(&history));
+    assert!(ledger.history(&history).is_none());
+    let unknown = look(&ledger, &first).unwrap_err();
+    for n in 0..=KEPT_MAX_COUNT / 3 + 1 {
+        batch_of(&mut ledger, begin(&format!("run-{n}"), "first"), Found::default);
+    }
+    ledger.remember(unknown, history.clone(), Known::absent(&history));
+    assert!(ledger.history(&history).is_none());
+}

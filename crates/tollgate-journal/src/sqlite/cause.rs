@@ -3,23 +3,18 @@
 use tollgate_domain::{Unavailable, UnavailableCause};
 
 /// The cause that a failure of the driver stands for.
-pub(super) fn cause_of(error: &sqlx::Error) -> UnavailableCause {
+pub(super) fn cause_of(error: &rusqlite::Error) -> UnavailableCause {
+    use rusqlite::Error;
     #[expect(clippy::wildcard_enum_match_arm, reason = "an open list of the driver, of which the rest tells nothing more")]
     match error {
-        sqlx::Error::Database(error) => {
-            let code = error.code().and_then(|code| code.parse().ok());
-            code.map_or(UnavailableCause::Other, cause_of_code)
-        }
-        sqlx::Error::Io(error) => cause_of_io(error.kind()),
+        Error::SqliteFailure(error, _) => cause_of_code(error.extended_code),
         // What was read is not what was ever written.
-        sqlx::Error::ColumnDecode { .. }
-        | sqlx::Error::Decode(_)
-        | sqlx::Error::TypeNotFound { .. }
-        | sqlx::Error::ColumnIndexOutOfBounds { .. }
-        | sqlx::Error::ColumnNotFound(_)
-        | sqlx::Error::RowNotFound => UnavailableCause::Corrupt,
-        sqlx::Error::PoolTimedOut => UnavailableCause::Overloaded,
-        sqlx::Error::PoolClosed => UnavailableCause::Closed,
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::InvalidColumnIndex(_)
+        | Error::InvalidColumnType(..)
+        | Error::QueryReturnedNoRows
+        | Error::Utf8Error(..) => UnavailableCause::Corrupt,
         _ => UnavailableCause::Other,
     }
 }
@@ -41,7 +36,7 @@ pub(super) const fn refused(cause: UnavailableCause) -> Unavailable {
 }
 
 /// A refusal for a failure before anything could become durable.
-pub(super) fn refused_by(error: &sqlx::Error) -> Unavailable {
+pub(super) fn refused_by(error: &rusqlite::Error) -> Unavailable {
     refused(cause_of(error))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt};
 
-use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
+use rusqlite::{Connection, Row};
 use tollgate_domain::{Digest, InvocationKey, UnavailableCause, chain_digest};
 
 use super::{
@@ -50,23 +50,20 @@ impl From<UnavailableCause> for Damage {
 }
 
 /// Lets SQLite check its pages; for a small database its indexes too, against their tables.
-pub(super) async fn structure(connection: &mut SqliteConnection, whole: bool) -> Result<(), Damage> {
+pub(super) fn structure(connection: &Connection, whole: bool) -> Result<(), Damage> {
     let sql = if whole { "PRAGMA integrity_check(1)" } else { "PRAGMA quick_check(1)" };
-    let row = sqlx::query(sql).fetch_one(connection).await.map_err(|error| cause_of(&error))?;
-    let finding: String = row.try_get(0).map_err(|error| cause_of(&error))?;
+    let finding: String = connection.query_row(sql, [], |row| row.get(0)).map_err(|error| cause_of(&error))?;
     if finding == "ok" { Ok(()) } else { Err(Damage::Unreadable) }
 }
 
 /// Digests the last facts again, and compares each with its predecessor among them.
-pub(super) async fn tail(connection: &mut SqliteConnection) -> Result<(), Damage> {
-    let query = sqlx::query(
-        "SELECT position, history, sequence, tool_call, invocation, tool, attempt, previous, digest, body \
-         FROM facts ORDER BY position DESC LIMIT ?",
-    );
-    let rows = query.bind(TAIL_FACTS).fetch_all(connection).await.map_err(|error| cause_of(&error))?;
+pub(super) fn tail(connection: &Connection) -> Result<(), Damage> {
+    let sql = "SELECT position, history, sequence, tool_call, invocation, tool, attempt, previous, digest, body \
+               FROM facts ORDER BY position DESC LIMIT ?";
+    let mut links: Vec<Link> = rows::all(connection, sql, [TAIL_FACTS], Link::read)?;
+    links.reverse();
     let mut last: HashMap<u64, (u64, Digest)> = HashMap::new();
-    for row in rows.iter().rev() {
-        let link = Link::read(row)?;
+    for link in links {
         if link.computed != link.digest {
             return Err(Damage::Digest { position: link.position });
         }
@@ -90,7 +87,7 @@ struct Link {
 }
 
 impl Link {
-    fn read(row: &SqliteRow) -> Read<Self> {
+    fn read(row: &Row<'_>) -> Read<Self> {
         let (sequence, previous) = (rows::number(row, 2)?, rows::digest(row, 7)?);
         let key = match (rows::optional_text(row, 3)?, rows::optional_text(row, 4)?, rows::optional_text(row, 5)?) {
             (Some(tool_call), Some(invocation), Some(tool)) => Some(InvocationKey { tool_call, invocation, tool }),

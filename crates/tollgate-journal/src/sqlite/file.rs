@@ -128,9 +128,8 @@ pub(super) fn log_of(database: &Path) -> PathBuf {
 /// what follows it never matters. Where there is no room the log is left as it was.
 ///
 /// Best effort, without an answer: a log that grows is only slower.
-pub(super) async fn fill_log(database: &Path, bytes: u64) {
-    let log = log_of(database);
-    tokio::task::spawn_blocking(move || fill(&log, bytes).ok()).await.ok();
+pub(super) fn fill_log(database: &Path, bytes: u64) {
+    fill(&log_of(database), bytes).ok();
 }
 
 fn fill(log: &Path, bytes: u64) -> io::Result<()> {

@@ -2,14 +2,12 @@
 
 use std::{
     io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use sqlx::{
-    ConnectOptions, Connection, Row, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
-};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, types::FromSql};
 use tollgate_domain::{SidecarId, UnavailableCause};
 
 use super::{
@@ -19,7 +17,7 @@ use super::{
     file::{self, Before, Sight, WriterLock},
     read::SqliteReader,
     rows::{self, CORRUPT},
-    write::SqliteBackend,
+    write::Writer,
 };
 use crate::ledger::Counters;
 
@@ -28,13 +26,16 @@ const APPLICATION_ID: i64 = 1_416_514_380;
 /// The schema that this program writes; set by the last migration.
 const SCHEMA_VERSION: i64 = 1;
 /// After how many pages SQLite moves the log into the database, within a commit.
-const CHECKPOINT_PAGES: u64 = 4_000;
+const CHECKPOINT_PAGES: u32 = 4_000;
+/// How many statements a connection keeps prepared: all that there are.
+const STATEMENTS_KEPT: usize = 64;
 /// How long a statement waits for another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Up to this size every page of a database is read and compared at the start; above, its structure is.
 const WHOLE_CHECK_MAX_BYTES: u64 = 64 * 1_048_576;
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/sqlite");
+/// What brings a database from each schema to the next, in a transaction of its own.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../../migrations/sqlite/0001_journal.sql")];
 
 /// What opening found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +160,7 @@ impl OpenError {
 
 /// A journal that is ready to serve.
 pub(super) struct Opened {
-    pub(super) backend: SqliteBackend,
+    pub(super) writer: Writer,
     pub(super) next: Counters,
     pub(super) reader: SqliteReader,
     pub(super) sidecar: SidecarId,
@@ -167,7 +168,7 @@ pub(super) struct Opened {
 }
 
 /// Opens a journal to serve from it.
-pub(super) async fn open(options: SqliteOptions) -> Result<Opened, OpenError> {
+pub(super) fn open(options: &SqliteOptions) -> Result<Opened, OpenError> {
     let path = &options.path;
     let file_error = |source| OpenError::File { path: path.clone(), source };
     let failed = |cause| OpenError::Database { path: path.clone(), cause };
@@ -179,39 +180,36 @@ pub(super) async fn open(options: SqliteOptions) -> Result<Opened, OpenError> {
         Before::Foreign => return Err(OpenError::NotAJournal { path: path.clone() }),
         Before::Nothing => file::make_database(path).map_err(file_error)?,
         // Before anything writes to a database that may be another program's.
-        Before::Database { .. } => read_schema(path, &reading(path), false).await?,
+        Before::Database { .. } => read_schema(path, &Target::of(path), false)?,
     }
 
-    let connect = writing(path);
-    let mut connection = SqliteConnection::connect_with(&connect).await.map_err(|error| opening(path, &error))?;
+    let mut connection = connect_to_write(path).map_err(|error| opening(path, &error))?;
     let pages = match before {
         Before::Database { size, log } => {
-            let pages = if log { empty_log(&mut connection).await.map_err(failed)? } else { 0 };
-            check_content(path, &mut connection, size).await?;
+            let pages = if log { empty_log(&connection).map_err(failed)? } else { 0 };
+            check_content(path, &connection, size)?;
             log.then_some(pages)
         }
         Before::Nothing | Before::Foreign => None,
     };
-    verify_pragmas(&mut connection).await.map_err(failed)?;
-    verify_journal_mode(path, &mut connection).await?;
-    MIGRATIONS.run(&mut connection).await.map_err(|error| failed(cause_of_migration(&error)))?;
-    check_identity(&options, &mut connection).await?;
-    let sidecar = remember(&mut connection, "sidecar", options.sidecar.as_str().as_bytes()).await.map_err(failed)?;
+    verify_pragmas(&connection).map_err(failed)?;
+    verify_journal_mode(path, &connection)?;
+    migrate(&mut connection).map_err(|error| failed(cause_of(&error)))?;
+    check_identity(options, &connection)?;
+    let sidecar = remember(&connection, "sidecar", options.sidecar.as_str().as_bytes()).map_err(failed)?;
     let sidecar = std::str::from_utf8(&sidecar).ok().and_then(|id| SidecarId::parse(id).ok()).ok_or_else(|| failed(CORRUPT))?;
-    let next = counters(&mut connection).await.map_err(failed)?;
-    empty_log(&mut connection).await.map_err(failed)?;
-    file::fill_log(path, options.wal_bytes).await;
+    let next = counters(&connection).map_err(failed)?;
+    empty_log(&connection).map_err(failed)?;
+    file::fill_log(path, options.wal_bytes);
 
-    let reader = SqliteReader::connect(reading(path), options.readers).await.map_err(|error| opening(path, &error))?;
-    let backend = SqliteBackend {
+    let reader = SqliteReader::connect(Target::of(path), options.readers).map_err(|error| opening(path, &error))?;
+    let writer = Writer {
         connection: Some(connection),
-        connect,
         database: Sight::of(path).map_err(file_error)?,
         log: Sight::of(&file::log_of(path)).map_err(file_error)?,
         next: next.position,
         path: path.clone(),
         wal_bytes: options.wal_bytes,
-        reader: reader.clone(),
         lock: Some(lock),
     };
     let recovery = match (before, pages) {
@@ -219,85 +217,125 @@ pub(super) async fn open(options: SqliteOptions) -> Result<Opened, OpenError> {
         (Before::Database { .. }, None) => Recovery::Clean,
         (Before::Database { .. }, Some(pages)) => Recovery::Recovered { pages },
     };
-    Ok(Opened { backend, next, reader, sidecar, recovery })
+    Ok(Opened { writer, next, reader, sidecar, recovery })
 }
 
 /// Opens a journal to read it beside, or without, a sidecar.
-pub(super) async fn open_to_read(path: &Path) -> Result<SqliteReader, OpenError> {
+pub(super) fn open_to_read(path: &Path) -> Result<SqliteReader, OpenError> {
     match file::look(path).map_err(|source| OpenError::File { path: path.to_owned(), source })? {
         Before::Nothing => return Err(OpenError::Missing { path: path.to_owned() }),
         Before::Foreign => return Err(OpenError::NotAJournal { path: path.to_owned() }),
         Before::Database { .. } => {}
     }
-    let mut options = reading(path);
-    if let Err(error) = read_schema(path, &options, true).await {
+    let mut target = Target::of(path);
+    if let Err(error) = read_schema(path, &target, true) {
         // In a directory that cannot be written to, SQLite cannot make the index of its log. Where
         // there is no log, nobody writes, and the database can be read as it stands.
         if !matches!(error, OpenError::Database { .. }) || file::log_of(path).exists() {
             return Err(error);
         }
-        options = options.immutable(true);
-        read_schema(path, &options, true).await?;
+        target.immutable = true;
+        read_schema(path, &target, true)?;
     }
-    SqliteReader::connect(options, 1).await.map_err(|error| opening(path, &error))
+    SqliteReader::connect(target, 1).map_err(|error| opening(path, &error))
 }
 
-/// How the writer connects. Never makes a file: that is done before, with its mode.
-fn writing(path: &Path) -> SqliteConnectOptions {
-    common(path)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
+/// What a reader opens.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    path: PathBuf,
+    /// Whether nobody writes to it, nor will.
+    immutable: bool,
 }
 
-fn reading(path: &Path) -> SqliteConnectOptions {
-    common(path).read_only(true).pragma("query_only", "ON")
+impl Target {
+    fn of(path: &Path) -> Self {
+        Self { path: path.to_owned(), immutable: false }
+    }
+
+    /// Opens a connection that can only read.
+    pub(super) fn connect(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = if self.immutable {
+            let uri = format!("file:{}?immutable=1", escaped(&self.path));
+            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
+        } else {
+            Connection::open_with_flags(&self.path, flags)?
+        };
+        prepare(&connection)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
 }
 
-fn common(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .busy_timeout(BUSY_TIMEOUT)
-        .pragma("trusted_schema", "OFF")
-        .pragma("cell_size_check", "ON")
-        .disable_statement_logging()
+/// Opens the writer's connection. Never makes a file: that is done before, with its mode.
+pub(super) fn connect_to_write(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    prepare(&connection)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)
+}
+
+/// A path within a URI (RFC 3986).
+fn escaped(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let escape = |byte: &u8| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    path.as_os_str().as_bytes().iter().map(escape).collect()
+}
+
+/// Brings the schema up to date.
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    let current: usize = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
+    for migration in MIGRATIONS.iter().skip(current) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(migration)?;
+        transaction.commit()?;
+    }
+    Ok(())
 }
 
 /// Moves the whole log into the database, syncs it there, and leaves the log empty. Answers how many
 /// pages the log held.
-pub(super) async fn empty_log(connection: &mut SqliteConnection) -> Result<u64, UnavailableCause> {
+pub(super) fn empty_log(connection: &Connection) -> Result<u64, UnavailableCause> {
     // TRUNCATE says that it moved nothing, since it counts what is left; so the counting one goes first.
-    let held = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)").await?.1;
-    let (busy, _) = checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").await?;
+    let held = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")?.1;
+    let (busy, _) = checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?;
     if busy { Err(UnavailableCause::Other) } else { Ok(held) }
 }
 
-async fn checkpoint(connection: &mut SqliteConnection, sql: &'static str) -> Result<(bool, u64), UnavailableCause> {
-    let row = sqlx::query(sql).fetch_one(connection).await.map_err(|error| cause_of(&error))?;
-    let busy: i64 = row.try_get(0).map_err(|error| cause_of(&error))?;
+fn checkpoint(connection: &Connection, sql: &'static str) -> Result<(bool, u64), UnavailableCause> {
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)? != 0, row.get::<_, i64>(1)?));
+    let (busy, pages) = connection.query_row(sql, [], read).map_err(|error| cause_of(&error))?;
     // -1 where there is no log.
-    let pages: i64 = row.try_get(1).map_err(|error| cause_of(&error))?;
-    Ok((busy != 0, u64::try_from(pages).unwrap_or(0)))
+    Ok((busy, u64::try_from(pages).unwrap_or(0)))
 }
 
 /// Where the next history and the next fact go.
-pub(super) async fn counters(connection: &mut SqliteConnection) -> Result<Counters, UnavailableCause> {
+pub(super) fn counters(connection: &Connection) -> Result<Counters, UnavailableCause> {
     let query = "SELECT (SELECT ifnull(max(id), 0) + 1 FROM histories), (SELECT ifnull(max(position), 0) + 1 FROM facts)";
-    let row = sqlx::query(query).fetch_one(connection).await.map_err(|error| cause_of(&error))?;
-    Ok(Counters { history: rows::number(&row, 0)?, position: rows::number(&row, 1)? })
+    rows::one(connection, query, [], |row| Ok(Counters { history: rows::number(row, 0)?, position: rows::number(row, 1)? }))
 }
 
 /// Whether the settings on which durability rests are in force on a connection.
-pub(super) async fn verify_pragmas(connection: &mut SqliteConnection) -> Result<(), UnavailableCause> {
-    let failed = |error: sqlx::Error| cause_of(&error);
-    let synchronous: i64 = pragma(connection, "PRAGMA synchronous").await.map_err(failed)?;
-    let foreign_keys: i64 = pragma(connection, "PRAGMA foreign_keys").await.map_err(failed)?;
+pub(super) fn verify_pragmas(connection: &Connection) -> Result<(), UnavailableCause> {
+    let failed = |error: rusqlite::Error| cause_of(&error);
+    let synchronous: i64 = value(connection, "PRAGMA synchronous").map_err(failed)?;
+    let foreign_keys: i64 = value(connection, "PRAGMA foreign_keys").map_err(failed)?;
     if synchronous == 2 && foreign_keys == 1 { Ok(()) } else { Err(UnavailableCause::Other) }
 }
 
-async fn verify_journal_mode(path: &Path, connection: &mut SqliteConnection) -> Result<(), OpenError> {
-    let mode: Result<String, _> = pragma(connection, "PRAGMA journal_mode").await;
+fn verify_journal_mode(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+    let mode: Result<String, _> = value(connection, "PRAGMA journal_mode");
     match mode {
         Ok(mode) if mode == "wal" => Ok(()),
         Ok(_) => Err(OpenError::NotDurable { path: path.to_owned(), setting: "journal_mode = wal" }),
@@ -305,29 +343,23 @@ async fn verify_journal_mode(path: &Path, connection: &mut SqliteConnection) -> 
     }
 }
 
-async fn pragma<T>(connection: &mut SqliteConnection, sql: &'static str) -> Result<T, sqlx::Error>
-where
-    T: for<'r> sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
-{
-    sqlx::query(sql).fetch_one(connection).await?.try_get(0)
+fn value<T: FromSql>(connection: &Connection, sql: &'static str) -> rusqlite::Result<T> {
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 /// Whether a database is a journal that this program can serve from, or read.
-async fn read_schema(path: &Path, options: &SqliteConnectOptions, reading: bool) -> Result<(), OpenError> {
-    let failed = |error: sqlx::Error| opening(path, &error);
-    let mut connection = SqliteConnection::connect_with(options).await.map_err(failed)?;
-    let schema = check_schema(path, &mut connection, reading).await;
-    drop(connection.close().await);
-    schema
+fn read_schema(path: &Path, target: &Target, reading: bool) -> Result<(), OpenError> {
+    let connection = target.connect().map_err(|error| opening(path, &error))?;
+    check_schema(path, &connection, reading)
 }
 
-async fn check_schema(path: &Path, connection: &mut SqliteConnection, reading: bool) -> Result<(), OpenError> {
-    let failed = |error: sqlx::Error| opening(path, &error);
-    let application: i64 = pragma(connection, "PRAGMA application_id").await.map_err(failed)?;
-    let found: i64 = pragma(connection, "PRAGMA user_version").await.map_err(failed)?;
-    let tables: i64 = pragma(connection, "SELECT count(*) FROM sqlite_schema").await.map_err(failed)?;
+fn check_schema(path: &Path, connection: &Connection, reading: bool) -> Result<(), OpenError> {
+    let failed = |error: rusqlite::Error| opening(path, &error);
+    let application: i64 = value(connection, "PRAGMA application_id").map_err(failed)?;
+    let found: i64 = value(connection, "PRAGMA user_version").map_err(failed)?;
+    let tables: i64 = value(connection, "SELECT count(*) FROM sqlite_schema").map_err(failed)?;
     // A first start that was cut off before the first migration leaves a database without tables.
-    let unbegun = application == 0 && tables <= 2 && !reading;
+    let unbegun = application == 0 && tables == 0 && !reading;
     let path = path.to_owned();
     match found {
         _ if application != APPLICATION_ID && !unbegun => Err(OpenError::NotAJournal { path }),
@@ -337,18 +369,18 @@ async fn check_schema(path: &Path, connection: &mut SqliteConnection, reading: b
     }
 }
 
-async fn check_content(path: &Path, connection: &mut SqliteConnection, size: u64) -> Result<(), OpenError> {
+fn check_content(path: &Path, connection: &Connection, size: u64) -> Result<(), OpenError> {
     let damaged = |damage| OpenError::Damaged { path: path.to_owned(), damage };
-    check::structure(connection, size <= WHOLE_CHECK_MAX_BYTES).await.map_err(damaged)?;
-    check::tail(connection).await.map_err(damaged)
+    check::structure(connection, size <= WHOLE_CHECK_MAX_BYTES).map_err(damaged)?;
+    check::tail(connection).map_err(damaged)
 }
 
-async fn check_identity(options: &SqliteOptions, connection: &mut SqliteConnection) -> Result<(), OpenError> {
+fn check_identity(options: &SqliteOptions, connection: &Connection) -> Result<(), OpenError> {
     let path = &options.path;
     let failed = |cause| OpenError::Database { path: path.clone(), cause };
     let (id, check) = &options.identity;
-    let recorded = remember(connection, "identity_key_id", id.as_str().as_bytes()).await.map_err(failed)?;
-    let recorded_check = remember(connection, "identity_key_check", check.as_bytes()).await.map_err(failed)?;
+    let recorded = remember(connection, "identity_key_id", id.as_str().as_bytes()).map_err(failed)?;
+    let recorded_check = remember(connection, "identity_key_check", check.as_bytes()).map_err(failed)?;
     if recorded == id.as_str().as_bytes() && recorded_check == check.as_bytes() {
         return Ok(());
     }
@@ -360,16 +392,15 @@ async fn check_identity(options: &SqliteOptions, connection: &mut SqliteConnecti
 }
 
 /// Keeps a value under a name where there is none, and answers what is kept.
-async fn remember(connection: &mut SqliteConnection, name: &'static str, value: &[u8]) -> Result<Vec<u8>, UnavailableCause> {
-    let failed = |error: sqlx::Error| cause_of(&error);
-    let insert = sqlx::query("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING");
-    insert.bind(name).bind(value.to_vec()).execute(&mut *connection).await.map_err(failed)?;
-    let row = sqlx::query("SELECT value FROM meta WHERE name = ?").bind(name).fetch_one(connection).await.map_err(failed)?;
-    row.try_get(0).map_err(failed)
+fn remember(connection: &Connection, name: &'static str, value: &[u8]) -> Result<Vec<u8>, UnavailableCause> {
+    let failed = |error: rusqlite::Error| cause_of(&error);
+    let insert = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING";
+    connection.execute(insert, (name, value)).map_err(failed)?;
+    connection.query_row("SELECT value FROM meta WHERE name = ?", [name], |row| row.get(0)).map_err(failed)
 }
 
 /// The error for a database that cannot be opened or read at all.
-fn opening(path: &Path, error: &sqlx::Error) -> OpenError {
+fn opening(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match cause_of(error) {
         UnavailableCause::Corrupt => OpenError::Damaged { path, damage: Damage::Unreadable },
@@ -379,14 +410,5 @@ fn opening(path: &Path, error: &sqlx::Error) -> OpenError {
         | UnavailableCause::Overloaded
         | UnavailableCause::Closed
         | UnavailableCause::Other) => OpenError::Database { path, cause },
-    }
-}
-
-fn cause_of_migration(error: &sqlx::migrate::MigrateError) -> UnavailableCause {
-    use sqlx::migrate::MigrateError;
-    #[expect(clippy::wildcard_enum_match_arm, reason = "an open list of the driver, of which two carry a cause")]
-    match error {
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => cause_of(error),
-        _ => UnavailableCause::Corrupt,
     }
 }

@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tollgate_domain::{AppendError, Decision, Reader, Store, StoreHealth, Unavailable, UnavailableCause};
 use tollgate_journal::{OpenError, Recovery, SqliteJournal, SqliteReader};
 
@@ -28,11 +27,9 @@ async fn fill(journal: &SqliteJournal, count: usize) {
     }
 }
 
-async fn sql(path: &Path, statement: &'static str) -> Result<(), String> {
-    let mut connection = SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(path)).await.unwrap();
-    let result = sqlx::query(statement).execute(&mut connection).await;
-    connection.close().await.unwrap();
-    result.map(drop).map_err(|error| error.to_string())
+fn sql(path: &Path, statement: &'static str) -> Result<(), String> {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch(statement).map_err(|error| error.to_string())
 }
 
 #[tokio::test]
@@ -131,7 +128,7 @@ async fn newer_schema_is_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal.db");
     closed_journal(&path, 1).await;
-    sql(&path, "PRAGMA user_version = 99").await.unwrap();
+    sql(&path, "PRAGMA user_version = 99").unwrap();
     let before = fs::read(&path).unwrap();
     for error in [open(&path).await.unwrap_err(), SqliteReader::open(&path).await.unwrap_err()] {
         assert!(matches!(error, OpenError::SchemaNewer { found: 99, .. }), "{error:?}");
@@ -144,7 +141,7 @@ async fn files_of_other_programs_are_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let foreign = directory.path().join("other.db");
     fs::write(&foreign, b"").unwrap();
-    sql(&foreign, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE, size TEXT UNIQUE)").await.unwrap();
+    sql(&foreign, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE, size TEXT UNIQUE)").unwrap();
     let text = directory.path().join("notes.txt");
     fs::write(&text, "a text that is somewhat longer than the header of a database").unwrap();
     for path in [foreign, text] {
@@ -169,7 +166,7 @@ async fn g18_facts_cannot_be_changed_or_removed_in_the_database() {
         "UPDATE histories SET tenant = 'other'",
         "DELETE FROM histories",
     ] {
-        let error = sql(&path, statement).await.unwrap_err();
+        let error = sql(&path, statement).unwrap_err();
         assert!(error.contains("append-only"), "{statement}: {error}");
     }
 }
@@ -188,9 +185,9 @@ async fn b18_changed_fact_is_found_at_the_next_start() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("journal.db");
         closed_journal(&path, 3).await;
-        sql(&path, "DROP TRIGGER facts_are_never_changed").await.unwrap();
-        sql(&path, "DROP TRIGGER facts_are_never_removed").await.unwrap();
-        sql(&path, change).await.unwrap();
+        sql(&path, "DROP TRIGGER facts_are_never_changed").unwrap();
+        sql(&path, "DROP TRIGGER facts_are_never_removed").unwrap();
+        sql(&path, change).unwrap();
         let error = open(&path).await.unwrap_err();
         assert!(matches!(error, OpenError::Damaged { .. }) && error.to_string().contains(found), "{change}: {error}");
     }
@@ -231,8 +228,8 @@ async fn damaged_fact_is_told_as_corrupt_to_readers() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal.db");
     closed_journal(&path, 1).await;
-    sql(&path, "DROP TRIGGER facts_are_never_changed").await.unwrap();
-    sql(&path, "UPDATE facts SET body = x'7b7d'").await.unwrap();
+    sql(&path, "DROP TRIGGER facts_are_never_changed").unwrap();
+    sql(&path, "UPDATE facts SET body = x'7b7d'").unwrap();
     let reader = SqliteReader::open(&path).await.unwrap();
     let corrupt = Unavailable { cause: UnavailableCause::Corrupt, may_have_landed: false };
     assert_eq!(reader.tool_call(&run("run"), &tool_call("call-0")).await.unwrap_err(), corrupt);

@@ -13,7 +13,7 @@ struct Reserved {
 const RESERVED: [Reserved; 5] = [
     Reserved { path: "cedar_policy", to: &["tollgate-policy"] },
     Reserved { path: "cedar_policy_core", to: &["tollgate-policy"] },
-    Reserved { path: "sqlx", to: &["tollgate-journal"] },
+    Reserved { path: "rusqlite", to: &["tollgate-journal"] },
     Reserved { path: "tonic::Status", to: &["tollgate-server", "tollgate-client", "tollgate-proto"] },
     Reserved { path: "tonic::server", to: &["tollgate-server", "tollgate-proto"] },
 ];
