@@ -36,7 +36,7 @@ codes! {
     NotAFile = "TG0104", "An entry is neither a file nor a directory";
     TreeTooLarge = "TG0105", "The tree has too many files, levels or bytes";
     FileTooLarge = "TG0106", "A file is too large";
-    NotUtf8 = "TG0107", "A name or a text is not UTF-8";
+    NotUtf8 = "TG0107", "A name or a text is not UTF-8, or a name has a control character";
     UnexpectedFile = "TG0108", "A file stands where it could be mistaken for a part of the bundle";
     ManifestMismatch = "TG0109", "The tree does not agree with its manifest";
     ManifestSyntax = "TG0110", "A line of the manifest is not one that sha256sum writes";

@@ -140,7 +140,7 @@ impl Findings {
         range: Range<usize>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        self.sources.entry(source.path.to_string()).or_insert_with(|| Arc::clone(&source.text));
+        self.sources.entry(source.path.to_string()).or_insert_with(|| shown(&source.text));
         // Places cost a walk through the text: none for findings that nobody will see.
         let span = if self.is_full() { Span::default() } else { span(&source.text, range) };
         self.push(code, &source.path, span, message.into())
@@ -177,7 +177,8 @@ impl Findings {
     fn push(&mut self, code: FindingCode, file: &str, span: Span, message: String) -> &mut Diagnostic {
         let warning = matches!(code, FindingCode::SchemaWarning | FindingCode::PolicyWarning);
         let severity = if warning { Severity::Warning } else { Severity::Error };
-        let found = Diagnostic { code, severity, file: file.to_owned(), span, message, hint: None };
+        let file = file.replace(char::is_control, "\u{fffd}");
+        let found = Diagnostic { code, severity, file, span, message: quiet(message), hint: None };
         self.count += 1;
         if self.is_full() { self.omitted.insert(found) } else { self.found.push_mut(found) }
     }
@@ -186,8 +187,21 @@ impl Findings {
 impl Diagnostic {
     /// Adds what would be right.
     pub(crate) fn hint(&mut self, hint: impl Into<String>) {
-        self.hint = Some(hint.into());
+        self.hint = Some(quiet(hint.into()));
     }
+}
+
+/// A bundle's words are printed, logged and told: none may steer a terminal.
+fn quiet(text: String) -> String {
+    let is_loud = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if text.contains(is_loud) { text.replace(is_loud, "\u{fffd}") } else { text }
+}
+
+/// A text as it is printed beside findings. The printer stands in for the control characters of ASCII; for the
+/// others stands what is as long, so that places stay.
+fn shown(text: &Arc<str>) -> Arc<str> {
+    let is_loud = |character: char| character.is_control() && !character.is_ascii();
+    if text.contains(is_loud) { text.replace(is_loud, "\u{b7}").into() } else { Arc::clone(text) }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

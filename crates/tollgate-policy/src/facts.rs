@@ -2,6 +2,8 @@
 //!
 //! `docs/reference/cedar-mapping.md` is this table for people; a test compares the two.
 
+use std::sync::{Mutex, PoisonError};
+
 use cedar_policy::RestrictedExpression as Value;
 use tollgate_domain::{Correlation, HookInput, Timestamp};
 
@@ -130,9 +132,22 @@ fn long(value: u64) -> Option<Value> {
     i64::try_from(value).ok().map(Value::new_long)
 }
 
-/// A time as Cedar writes it. Cedar has no constructor from a number, and no year beyond 9999.
+/// A time as a value. Made once for all calls of a millisecond, since Cedar parses the name of its own
+/// extension each time.
 fn datetime(at: Timestamp) -> Option<Value> {
+    static LAST: Mutex<Option<(i64, Value)>> = Mutex::new(None);
     let millis = at.as_millis();
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, value)) = last.as_ref().filter(|(of, _)| *of == millis) {
+        return Some(value.clone());
+    }
+    let value = Value::new_datetime(datetime_text(millis)?);
+    *last = Some((millis, value.clone()));
+    Some(value)
+}
+
+/// A time as Cedar writes it. Cedar has no constructor from a number, and no year beyond 9999.
+fn datetime_text(millis: i64) -> Option<String> {
     let (days, of_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     // Days since 0000-03-01, in cycles of 400 years: a year that begins in March ends with its leap day.
     let days = days + 719_468;
@@ -146,7 +161,7 @@ fn datetime(at: Timestamp) -> Option<Value> {
         return None;
     }
     let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1_000 % 60);
-    Some(Value::new_datetime(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", of_day % 1_000)))
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", of_day % 1_000))
 }
 
 #[cfg(test)]
@@ -188,7 +203,10 @@ mod tests {
             (-1, "1969-12-31T23:59:59.999Z"),
             (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
         ] {
-            assert_eq!(datetime(Timestamp::from_micros(millis * 1_000)), Some(Value::new_datetime(text)));
+            let at = Timestamp::from_micros(millis * 1_000);
+            // The second time it is the one that was kept.
+            assert_eq!(datetime(at), Some(Value::new_datetime(text)));
+            assert_eq!(datetime(at), Some(Value::new_datetime(text)));
         }
         assert_eq!(datetime(Timestamp::from_micros(253_402_300_800_000_000)), None);
     }

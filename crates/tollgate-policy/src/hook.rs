@@ -50,7 +50,8 @@ impl Hook for CedarHook {
 impl CedarHook {
     /// Judges one call. Everything that is not plainly allowed or denied is Failed.
     pub(crate) fn judge(&self, call: &HookInput<'_>) -> HookAnswer {
-        self.opinion(call).map_or_else(|code| Verdict::Failed { code }.into(), |opinion| self.answer(&opinion))
+        self.opinion(call)
+            .map_or_else(|code| Verdict::Failed { code }.into(), |opinion| answer(self.mode, &self.speeches, &opinion))
     }
 
     fn opinion(&self, call: &HookInput<'_>) -> Result<Opinion, Code> {
@@ -74,34 +75,35 @@ impl CedarHook {
             }
         }
     }
-
-    fn answer(&self, opinion: &Opinion) -> HookAnswer {
-        let Opinion { forbids, permits, errors } = opinion;
-        let determining = if forbids.is_empty() { permits } else { forbids };
-        let verdict = if !errors.is_empty() {
-            // Cedar skips a policy that errs; a skipped forbid would let the call through.
-            Verdict::Failed { code: codes::POLICY_ERROR.clone() }
-        } else if let Some(first) = forbids.first() {
-            self.denial(first)
-        } else if !permits.is_empty() || self.mode == Mode::ForbidOnly {
-            Verdict::Allowed
-        } else {
-            Verdict::Denied { code: codes::NO_PERMIT.clone(), message: None }
-        };
-        HookAnswer { verdict, evidence: Evidence { determining: ids(determining), erroring: ids(errors) } }
-    }
-
-    fn denial(&self, policy: &str) -> Verdict {
-        let speech = PolicyId::parse(policy).ok().and_then(|id| self.speeches.get(&id)).cloned().unwrap_or_default();
-        let code = speech.code.unwrap_or_else(|| codes::TOOL_EXECUTION_DENIED.clone());
-        Verdict::Denied { code, message: speech.message.map(Message::new) }
-    }
 }
 
 impl fmt::Debug for CedarHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CedarHook").field("mode", &self.mode).field("policies", &self.speeches.len()).finish_non_exhaustive()
     }
+}
+
+/// What a hook says where its policies came to an opinion.
+pub(crate) fn answer(mode: Mode, speeches: &HashMap<PolicyId, Speech>, opinion: &Opinion) -> HookAnswer {
+    let Opinion { forbids, permits, errors } = opinion;
+    let determining = if forbids.is_empty() { permits } else { forbids };
+    let verdict = if !errors.is_empty() {
+        // Cedar skips a policy that errs; a skipped forbid would let the call through.
+        Verdict::Failed { code: codes::POLICY_ERROR.clone() }
+    } else if let Some(first) = forbids.first() {
+        denial(speeches, first)
+    } else if !permits.is_empty() || mode == Mode::ForbidOnly {
+        Verdict::Allowed
+    } else {
+        Verdict::Denied { code: codes::NO_PERMIT.clone(), message: None }
+    };
+    HookAnswer { verdict, evidence: Evidence { determining: ids(determining), erroring: ids(errors) } }
+}
+
+fn denial(speeches: &HashMap<PolicyId, Speech>, policy: &str) -> Verdict {
+    let speech = PolicyId::parse(policy).ok().and_then(|id| speeches.get(&id)).cloned().unwrap_or_default();
+    let code = speech.code.unwrap_or_else(|| codes::TOOL_EXECUTION_DENIED.clone());
+    Verdict::Denied { code, message: speech.message.map(Message::new) }
 }
 
 /// Sorted by bytes, as the set already is.

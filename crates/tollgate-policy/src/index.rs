@@ -118,4 +118,6 @@ fn scope(policy: &Policy) -> [Option<EntityUid>; 3] {
 }
 
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod tests;

@@ -175,9 +175,10 @@ impl<'a> Walk<'a> {
                 break;
             }
             let name = child.file_name();
-            let Some(name) = name.to_str() else {
+            let Some(name) = name.to_str().filter(|name| !name.contains(char::is_control)) else {
                 let shown = name.to_string_lossy();
-                self.refuse(FindingCode::NotUtf8, &format!("{prefix}{shown}"), "the name is not UTF-8".to_owned());
+                let message = "the name is not UTF-8, or has a control character".to_owned();
+                self.refuse(FindingCode::NotUtf8, &format!("{prefix}{shown}"), message);
                 continue;
             };
             if !name.starts_with('.') {

@@ -225,13 +225,15 @@ fn anything_but_files_and_directories_is_refused() {
 }
 
 #[test]
-fn names_and_texts_are_utf8() {
+fn names_and_texts_are_utf8_and_names_steer_no_terminal() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
     let directory = directory(&files());
     fs::write(directory.path().join(OsStr::from_bytes(b"\xff.md")), "").unwrap();
+    fs::write(directory.path().join("\u{1b}[2J.md"), "").unwrap();
     fs::write(directory.path().join("hooks/main/main.cedar"), b"// \xff").unwrap();
     let report = check(directory.path());
-    assert!(codes(&report).iter().filter(|code| **code == "TG0107").count() == 2, "{}", report.render(false));
+    assert!(codes(&report).iter().filter(|code| **code == "TG0107").count() == 3, "{}", report.render(false));
+    assert!(!report.render(false).contains('\u{1b}'));
 }
 
 #[test]
