@@ -71,14 +71,15 @@ impl Received {
     /// Pins a generation and resolves the chain within it.
     pub fn resolve(self, generation: Arc<Generation>, attempt: u32) -> Result<Resolved, ResolveError> {
         let resolution = generation.resolve(&self.call)?;
-        Ok(Resolved { received: self, generation, resolution, attempt, started: false })
+        Ok(Resolved { received: Box::new(self), generation, resolution, attempt, started: false })
     }
 }
 
 /// A call with the generation and the hooks that will judge it.
 #[derive(Debug)]
 pub struct Resolved {
-    received: Received,
+    /// Boxed, as a call is moved from stage to stage and through every future on its way.
+    received: Box<Received>,
     generation: Arc<Generation>,
     resolution: Resolution,
     attempt: u32,

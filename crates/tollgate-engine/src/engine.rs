@@ -133,8 +133,9 @@ impl Engine {
         let cancel = cancel.child_token();
         let cut = Cut { cancel: cancel.clone(), deadline: tokio::time::Instant::now() + timeout };
         let cancel_when_dropped = cancel.drop_guard();
-        // A task of its own: the facts of a cancelled call are written all the same.
-        let judging = self.tasks.spawn(Arc::clone(self).judge(rights.clone(), call, cut));
+        // A task of its own: the facts of a cancelled call are written all the same. Boxed, since it is large and
+        // a task is moved several times before it is first polled.
+        let judging = self.tasks.spawn(Box::pin(Arc::clone(self).judge(rights.clone(), call, cut)));
         let answer = judging.await.unwrap_or(Err(EvaluateError::Internal));
         cancel_when_dropped.disarm();
         answer

@@ -128,7 +128,7 @@ impl Engine {
 
     async fn append_started(self: &Arc<Self>, entry: Entry, unsettled: &Unsettled, cut: &Cut) -> Result<(), Lost> {
         let store = Arc::clone(&self.store);
-        let appending = async move { store.append(entry).await };
+        let appending = Box::pin(async move { store.append(entry).await });
         let appended = self.in_time(appending, self.options.journal_max_wait, cut, unsettled).await?;
         appended.map(drop).map_err(|error| self.lose(&error, false, unsettled))
     }
@@ -138,7 +138,7 @@ impl Engine {
         let started = judged.resolved().is_started();
         let refused = judged.refused_outcome().is_some();
         let store = Arc::clone(&self.store);
-        let recording = async move { record(&*store, judged).await };
+        let recording = Box::pin(async move { record(&*store, judged).await });
         let recorded = if refused && cut.is_made() {
             // A refusal whose caller no longer waits is written on time of its own.
             let own = Cut::after(self.options.cancelled_record_wait);
@@ -153,13 +153,12 @@ impl Engine {
     /// lands later is closed, since its caller was told that there is no decision.
     async fn in_time<T: Send + 'static>(
         self: &Arc<Self>,
-        write: impl Future<Output = T> + Send + 'static,
+        mut write: Pin<Box<impl Future<Output = T> + Send + 'static>>,
         limit: Duration,
         cut: &Cut,
         unsettled: &Unsettled,
     ) -> Result<T, Lost> {
         let wait = cut.remaining(limit);
-        let mut write: Pin<Box<_>> = Box::pin(write);
         tokio::select! {
             biased;
             // First, so that a cancelled call is never allowed, however close the race was.

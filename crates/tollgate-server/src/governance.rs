@@ -75,9 +75,7 @@ impl Governance {
 
     async fn end(&self, request: v1::CompleteRequest, asked: Option<Duration>) -> Result<v1::CompleteResponse, Problem> {
         let _place = self.admission.admit(0)?;
-        let run = inbound::run(request.run)?;
-        let invocation = inbound::required("invocation_id", &request.invocation_id, str::parse)?;
-        let reported = inbound::reported(request.outcome)?;
+        let (run, invocation, reported) = inbound::completion(request)?;
         let timeout = self.time_limit(asked);
         Ok(outbound::completion(self.engine.complete(&self.rights, run, invocation, reported, timeout).await?))
     }

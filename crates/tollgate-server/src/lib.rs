@@ -10,6 +10,8 @@ mod health;
 mod journal;
 mod listener;
 mod policy;
+#[doc(hidden)]
+pub mod reading;
 mod serve;
 mod status;
 mod stream;

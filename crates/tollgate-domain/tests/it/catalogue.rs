@@ -66,3 +66,10 @@ fn m02_an_undeclared_tool_is_unknown_unless_the_catalogue_speaks_of_its_like() {
     assert_eq!(find(&open, Some("mail")).unwrap().attributes.effect, ToolEffect::Read);
     assert_eq!(find(&open, Some("files")).unwrap().attributes.effect, ToolEffect::Destructive);
 }
+
+/// Policies compare with these.
+#[test]
+fn every_effect_has_its_own_name() {
+    let names = [ToolEffect::Read, ToolEffect::Write, ToolEffect::Destructive].map(ToolEffect::as_str);
+    assert_eq!(names, ["read", "write", "destructive"]);
+}

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt::Display};
 
 use tollgate_domain::{
-    Agent, Approval, Arguments, Call, Claims, Correlation, Decision, FactFilter, HookId, OwnerKind, PageLimit, Principal,
-    Reported, RunKey, Runtime, Timestamp, ToolRef, VerdictKind,
+    Agent, Approval, Arguments, Call, Claims, Correlation, Decision, FactFilter, HookId, InvocationId, OwnerKind, PageLimit,
+    Principal, Reported, RunKey, Runtime, Timestamp, ToolRef, VerdictKind,
     limits::{CLAIMED_GROUPS_MAX_COUNT, CORRELATION_MAX_COUNT, DEPTH_MAX, INDEX_MAX, TRACEPARENT_MAX_BYTES},
 };
 use tollgate_proto::v1;
@@ -150,7 +150,11 @@ fn index(field: &'static str, index: Option<u64>) -> Checked<Option<u64>> {
     if index.is_some_and(|index| index > INDEX_MAX) { invalid(field, format_args!("is above {INDEX_MAX}")) } else { Ok(index) }
 }
 
-pub(crate) fn reported(outcome: Option<v1::complete_request::Outcome>) -> Checked<Reported> {
+pub(crate) fn completion(request: v1::CompleteRequest) -> Checked<(RunKey, InvocationId, Reported)> {
+    Ok((run(request.run)?, required("invocation_id", &request.invocation_id, str::parse)?, reported(request.outcome)?))
+}
+
+fn reported(outcome: Option<v1::complete_request::Outcome>) -> Checked<Reported> {
     use v1::complete_request::Outcome;
     Ok(match present("outcome", outcome)? {
         Outcome::Succeeded(succeeded) => Reported::Succeeded { tool_error: succeeded.tool_error },
