@@ -4,6 +4,8 @@
 //! This binary depends on next to nothing and builds in a second; what needs more, such as the code
 //! generator, is a test of this package that a command runs.
 
+mod bench;
+mod fuzz;
 mod setup;
 mod step;
 mod verify;
@@ -20,7 +22,8 @@ Usage: cargo xtask <command>
   ci        What the build server runs: test, and a closing line
   codegen   Generates crates/tollgate-proto/src/generated from proto/tollgate/v1
   tidy      The rules of the source tree alone
-  bench     What a decision costs on this machine, as a table
+  bench     What a decision costs on this machine, as a table [--quick] [--only a,b,…]
+  fuzz [S]  Every parser of outside input against bytes that nobody meant, for S seconds each (600)
   help      This text
 ";
 
@@ -33,7 +36,9 @@ fn main() -> ExitCode {
         ["ci"] => verify::ci(),
         ["codegen"] => codegen(),
         ["tidy"] => tidy(),
-        ["bench"] => bench(),
+        ["bench", options @ ..] => bench::run(options),
+        ["fuzz"] => fuzz::run(None),
+        ["fuzz", seconds] => fuzz::run(Some(seconds)),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())
@@ -61,10 +66,4 @@ fn codegen() -> Result<()> {
 
 fn tidy() -> Result<()> {
     step::run("tidy", &mut step::cargo(["test", "--quiet", "--package", "xtask", "--test", "tidy"]))
-}
-
-/// Measures the release build over the wire.
-fn bench() -> Result<()> {
-    step::run("build", &mut step::cargo(["build", "--release", "--locked", "--package", "tollgate"]))?;
-    step::run("bench", &mut step::cargo(["bench", "--locked", "--package", "tollgate-tests", "--bench", "evaluate"]))
 }

@@ -3,7 +3,7 @@
 //! No test needs a database server: the only store is built in. One that needs a server will have it
 //! set up here.
 
-use std::{env, fs, process::Command};
+use std::{env, fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, bail};
 
@@ -28,6 +28,13 @@ const NEXTEST: Tool = Tool {
 
 const DENY: Tool = Tool { subcommand: "deny", package: "cargo-deny", version: "0.20.2", features: &[] };
 
+/// Needed by `fuzz` alone. It needs a C++ compiler, too.
+const FUZZ: Tool = Tool { subcommand: "fuzz", package: "cargo-fuzz", version: "0.13.2", features: &[] };
+
+/// The decision point that the bench compares with: an npm package that holds a program.
+const CERBOS: &str = "@cerbos/cerbos-linux-x64";
+const CERBOS_VERSION: &str = "0.55.0";
+
 /// What the Python client of the tests imports, with versions.
 const REQUIREMENTS: &str = "tests/clients/python/requirements.txt";
 
@@ -42,6 +49,29 @@ pub(crate) fn run() -> Result<()> {
     python()?;
     println!("── setup: PostgreSQL is needed by no test");
     Ok(())
+}
+
+/// Installs what `fuzz` needs beyond what the tests do.
+pub(crate) fn fuzz() -> Result<()> {
+    install(&FUZZ)
+}
+
+/// Installs what `bench` compares with and tells where it is; it does without where there is no npm, or no
+/// such program for this machine.
+pub(crate) fn cerbos() -> Option<PathBuf> {
+    let folder = step::tools().join(format!("cerbos-{CERBOS_VERSION}"));
+    let program = folder.join("node_modules").join(CERBOS).join("cerbos-linux-x64");
+    if program.exists() {
+        println!("── setup: Cerbos is here");
+        return Some(program);
+    }
+    let mut install = Command::new("npm");
+    install.args(["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(folder);
+    install.arg(format!("{CERBOS}@{CERBOS_VERSION}"));
+    if let Err(error) = step::run("Cerbos", &mut install) {
+        println!("── setup: no Cerbos to compare with: {error:#}");
+    }
+    program.exists().then_some(program)
 }
 
 fn install(tool: &Tool) -> Result<()> {

@@ -231,6 +231,11 @@ impl ListenerConfig {
 }
 
 impl Config {
+    /// A configuration from its text; an empty one has no key, and every key its default.
+    pub(crate) fn parse(text: &str) -> Result<Self, serde_saphyr::Error> {
+        if text.trim().is_empty() { Ok(Self::default()) } else { serde_saphyr::from_str(text) }
+    }
+
     /// The journal's file.
     pub(crate) fn journal_path(&self) -> anyhow::Result<PathBuf> {
         match &self.journal.url {

@@ -1,6 +1,7 @@
 //! The sidecar's configuration: one YAML file, then the environment, then flags, each stronger than
 //! the one before; all of it strict.
 
+mod check;
 mod file;
 mod load;
 mod overrides;

@@ -34,8 +34,10 @@ impl TryFrom<String> for Span {
 
 impl From<Span> for String {
     fn from(span: Span) -> Self {
-        let millis = span.0.as_millis();
-        if millis.is_multiple_of(1_000) { format!("{}s", millis / 1_000) } else { format!("{millis}ms") }
+        let nanos = span.0.as_nanos();
+        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+        let (unit, size) = units.into_iter().find(|(_, size)| nanos.is_multiple_of(*size)).unwrap_or(("ns", 1));
+        format!("{}{unit}", nanos / size)
     }
 }
 
