@@ -15,20 +15,30 @@ use crate::review::root;
 
 /// What the program is made of; a change in there asks for another build.
 const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "crates", "migrations", "policies"];
+/// What the fault shim is made of.
+const SHIM_SOURCES: [&str; 1] = ["tests/shim"];
 
 /// The program, of the same profile and target directory as the tests.
 pub fn path() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let tests = env::current_exe().unwrap();
-        // target/<profile>/deps/<test>
-        let directory = tests.ancestors().nth(2).unwrap().to_owned();
-        let program = directory.join("tollgate");
-        if !is_fresh(&program) {
-            build(&directory);
-        }
-        program
-    })
+    PROGRAM.get_or_init(|| built("tollgate", "tollgate", &SOURCES))
+}
+
+/// The library that is loaded under the program to make its disk a bad one, see [`crate::faults`].
+pub fn shim() -> &'static Path {
+    static SHIM: OnceLock<PathBuf> = OnceLock::new();
+    SHIM.get_or_init(|| built("tollgate-fault-shim", "libtollgate_fault_shim.so", &SHIM_SOURCES))
+}
+
+fn built(package: &str, file: &str, sources: &[&str]) -> PathBuf {
+    let tests = env::current_exe().unwrap();
+    // target/<profile>/deps/<test>
+    let directory = tests.ancestors().nth(2).unwrap().to_owned();
+    let built = directory.join(file);
+    if !is_fresh(&built, sources) {
+        build(package, &directory);
+    }
+    built
 }
 
 /// A command of the program, without what this process's environment says to it.
@@ -83,10 +93,10 @@ pub fn run_with(mut command: Command, input: &str) -> Ended {
     }
 }
 
-/// Whether the program is younger than everything that it is made of; saves a run of cargo for each test.
-fn is_fresh(program: &Path) -> bool {
-    let Ok(built) = fs::metadata(program).and_then(|metadata| metadata.modified()) else { return false };
-    SOURCES.iter().all(|source| newest(&root().join(source)) < built)
+/// Whether a file is younger than everything that it is made of; saves a run of cargo for each test.
+fn is_fresh(file: &Path, sources: &[&str]) -> bool {
+    let Ok(built) = fs::metadata(file).and_then(|metadata| metadata.modified()) else { return false };
+    sources.iter().all(|source| newest(&root().join(source)) < built)
 }
 
 fn newest(path: &Path) -> SystemTime {
@@ -99,13 +109,13 @@ fn newest(path: &Path) -> SystemTime {
     entries.map(|entry| newest(&entry.path())).max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-fn build(directory: &Path) {
+fn build(package: &str, directory: &Path) {
     let profile = match directory.file_name().and_then(OsStr::to_str).unwrap() {
         "debug" => "dev",
         other => other,
     };
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "tollgate", "--profile", profile]).current_dir(root());
+    cargo.args(["build", "--quiet", "--package", package, "--profile", profile]).current_dir(root());
     let built = cargo.arg("--target-dir").arg(directory.parent().unwrap()).output().unwrap();
-    assert!(built.status.success(), "the program does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+    assert!(built.status.success(), "{package} does not build:\n{}", String::from_utf8_lossy(&built.stderr));
 }

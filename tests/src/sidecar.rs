@@ -187,7 +187,9 @@ impl Setup {
         text
     }
 
-    fn spawn(self) -> Sidecar {
+    /// Starts the sidecar and waits for nothing.
+    #[must_use]
+    pub fn spawn(self) -> Sidecar {
         let log = File::options().create(true).append(true).open(self.directory().join("log")).unwrap();
         let log_start = usize::try_from(log.metadata().unwrap().len()).unwrap();
         let mut command = self.command();
@@ -242,6 +244,11 @@ impl Sidecar {
     /// A client of the data door, over a connection of its own.
     pub async fn gate(&self) -> Gate {
         Gate::new(connect(&self.data()).await.expect("the data door answers"))
+    }
+
+    /// As [`Sidecar::gate`], where the data door answers.
+    pub async fn gate_if_any(&self) -> Option<Gate> {
+        Some(Gate::new(connect(&self.data()).await.ok()?))
     }
 
     /// A client of the journal.
@@ -300,6 +307,16 @@ impl Sidecar {
         .await;
     }
 
+    /// Waits until it serves, or has ended; which of the two.
+    pub async fn serves_or_ends(&mut self) -> bool {
+        eventually("SERVING, or the end", async || {
+            let ended = self.process.try_wait().unwrap().map(|_| false);
+            let serves = (self.health("").await == Some(ServingStatus::Serving)).then_some(true);
+            ended.or(serves)
+        })
+        .await
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.process.id()).unwrap()).unwrap();
@@ -318,6 +335,11 @@ impl Sidecar {
     pub async fn stop(self) -> (ExitStatus, Setup) {
         self.signal(rustix::process::Signal::TERM);
         self.ended().await
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
     }
 
     /// Waits for its end.

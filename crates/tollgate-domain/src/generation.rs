@@ -159,12 +159,6 @@ impl Generation {
         &self.chains.bundle.revision
     }
 
-    /// Its author's order of revisions, where there is one.
-    #[must_use]
-    pub const fn serial(&self) -> Option<u64> {
-        self.chains.bundle.serial
-    }
-
     /// The tools that it knows.
     #[must_use]
     pub const fn catalogue(&self) -> &Catalogue {

@@ -1,6 +1,6 @@
 //! Every check and every test, in the order in which they tell the most for the least time.
 
-use std::{path::PathBuf, process::Command};
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -20,13 +20,11 @@ pub(crate) fn test() -> Result<()> {
 
 /// Cedar's own conformance corpus is not part of the project. Where it is not there, the closing line says so.
 fn corpus() -> Result<&'static str> {
-    let beside = step::root().join("../shared/data/cedar-corpus");
-    let place = std::env::var_os("TOLLGATE_CEDAR_CORPUS").map_or(beside, PathBuf::from);
-    if !place.exists() {
+    if std::env::var_os("TOLLGATE_CEDAR_CORPUS").is_none() {
         return Ok("; not run: the Cedar corpus, since TOLLGATE_CEDAR_CORPUS names none");
     }
     let mut run = step::cargo(["nextest", "run", "--locked", "--package", "tollgate-policy", "--run-ignored", "only"]);
-    run.args(["--filterset", "test(corpus)"]).env("TOLLGATE_CEDAR_CORPUS", place);
+    run.args(["--filterset", "test(corpus)"]);
     step::run("corpus", &mut run)?;
     Ok("")
 }

@@ -8,6 +8,8 @@ mod bundles;
 mod commands;
 mod contract;
 mod disk;
+#[cfg(target_os = "linux")]
+mod faults;
 mod kill;
 mod lifecycle;
 mod metrics;

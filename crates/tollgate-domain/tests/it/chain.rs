@@ -2,9 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use tollgate_domain::{Chains, GenerationNumbers, HookDefinition, Ownership, Source, limits};
+use tollgate_domain::{Chains, GenerationNumbers, Hook, HookDefinition, Locality, Ownership, Source, limits};
 
-use crate::sample::{bundle, hook, organisation, run, workspace};
+use crate::sample::{Silent, bundle, hook, organisation, run, workspace};
 
 fn order(hooks: Vec<HookDefinition>, local: Vec<HookDefinition>) -> Vec<String> {
     let local: Vec<_> = local.into_iter().map(Arc::new).collect();
@@ -98,4 +98,10 @@ fn g08_managed_hooks_carry_their_generation_and_local_ones_none() {
         assert_eq!(resource, expected);
         assert_eq!(hook.ownership.source() == Source::Managed, expected.is_some());
     }
+}
+
+#[test]
+fn a_hook_decides_in_this_process_and_wants_no_outcome_unless_it_says_so() {
+    assert_eq!(Silent.locality(), Locality::InProcess);
+    assert!(!Silent.wants_outcome());
 }

@@ -35,6 +35,13 @@ fn a_run_is_shown_by_its_five_parts_and_a_system_run_by_two() {
 }
 
 #[test]
+fn a_digest_is_shown_as_its_hexadecimal_text() {
+    let digest = run().genesis();
+    assert_eq!(format!("{digest:?}"), digest.to_string());
+    assert_eq!(digest.to_string().len(), 64);
+}
+
+#[test]
 fn the_words_of_readers_and_metrics_stay() {
     use UnavailableCause::{Closed, Corrupt, Full, Io, Other, Overloaded, ReadOnly};
     use VerdictKind::{Abstained, Allowed, Denied, Failed};

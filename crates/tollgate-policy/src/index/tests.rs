@@ -115,8 +115,8 @@ fn requests() -> impl Strategy<Value = Request> {
 }
 
 fn parsed(texts: &[String]) -> Vec<Policy> {
-    let parse = |(number, text): (usize, &String)| Policy::parse(Some(cedar_policy::PolicyId::new(format!("p{number}"))), text);
-    texts.iter().enumerate().map(|numbered| parse(numbered).unwrap()).collect()
+    let id = |number: usize| Some(cedar_policy::PolicyId::new(format!("p{number}")));
+    texts.iter().enumerate().map(|(number, text)| Policy::parse(id(number), text).unwrap()).collect()
 }
 
 /// All policies in one bucket.

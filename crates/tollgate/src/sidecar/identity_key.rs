@@ -52,21 +52,34 @@ fn read(path: &Path, text: &str) -> Result<IdentityKey> {
     })
 }
 
+/// Makes a key. It is written whole under another name and then given its own, which never takes the place of a
+/// key that somebody else made meanwhile; and all of it is durable before any journal is begun with it. So a first
+/// start that is cut off leaves a key or none.
 fn create(path: &Path) -> Result<IdentityKey> {
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
-        made.with_context(|| format!("cannot make the directory {}", parent.display()))?;
-    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make_directory(parent).with_context(|| format!("cannot make the directory {}", parent.display()))?;
     let key = world::random_key().context("the machine gives no randomness for the identity key")?;
-    let text = hex::encode(key);
+    let draft = path.with_extension(format!("new-{}", std::process::id()));
     let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        writeln!(file, "{text}")?;
-        file.sync_all()
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        writeln!(file, "{}", hex::encode(key))?;
+        file.sync_all()?;
+        match fs::hard_link(&draft, path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            linked => linked?,
+        }
+        fs::remove_file(&draft)?;
+        fs::File::open(parent)?.sync_all()
     };
     write().with_context(|| format!("cannot write the identity key {}", path.display()))?;
-    match IdentityKey::from_bytes(&key) {
-        Some(key) => Ok(key),
-        None => bail!("a fresh identity key is no key"),
-    }
+    let text = read_bounded(path).with_context(|| format!("cannot read the identity key {}", path.display()))?;
+    read(path, &text)
+}
+
+/// Makes a directory, for its owner alone, and each new name durable.
+fn make_directory(directory: &Path) -> io::Result<()> {
+    let missing: Vec<_> = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let mut holders = missing.into_iter().map(|made| made.parent().filter(|parent| !parent.as_os_str().is_empty()));
+    holders.try_for_each(|holder| fs::File::open(holder.unwrap_or(Path::new(".")))?.sync_all())
 }

@@ -32,7 +32,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
 ];
 
 /// Packages that hold nothing but tests may depend on everything, and nothing on them.
-const TESTS: [&str; 2] = ["tollgate-tests", "tollgate-fuzz"];
+const TESTS: [&str; 4] = ["tollgate-tests", "tollgate-bench", "tollgate-fault-shim", "tollgate-fuzz"];
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
