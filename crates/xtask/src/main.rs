@@ -7,6 +7,7 @@
 mod bench;
 mod fuzz;
 mod setup;
+mod soak;
 mod step;
 mod verify;
 
@@ -24,6 +25,7 @@ Usage: cargo xtask <command>
   tidy      The rules of the source tree alone
   bench     What a decision costs on this machine, as a table [--quick] [--only a,b,…]
   fuzz [S]  Every parser of outside input against bytes that nobody meant, for S seconds each (600)
+  soak      The fault and swap suites at large counts, and a table of what was tried and seen
   help      This text
 ";
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["bench", options @ ..] => bench::run(options),
         ["fuzz"] => fuzz::run(None),
         ["fuzz", seconds] => fuzz::run(Some(seconds)),
+        ["soak"] => soak::run(),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())

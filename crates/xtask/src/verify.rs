@@ -45,7 +45,7 @@ fn steps() -> [(&'static str, Command); 7] {
         ("dependencies", step::cargo(deny)),
         ("lints", step::cargo(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
         // Tests drive the real program; built here, no test waits for a compiler.
-        ("program", step::cargo(["build", "--package", "tollgate", "--locked"])),
+        ("program", step::cargo(["build", "--package", "tollgate", "--package", "tollgate-fault-shim", "--locked"])),
         ("tests", step::cargo(["nextest", "run", "--workspace", "--locked"])),
         ("doctests", step::cargo(["test", "--workspace", "--doc", "--locked"])),
         ("docs", docs),

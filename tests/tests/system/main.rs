@@ -10,7 +10,6 @@ mod contract;
 mod disk;
 #[cfg(target_os = "linux")]
 mod faults;
-mod kill;
 mod lifecycle;
 mod metrics;
 mod promises;

@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
+use tollgate_domain::{FactKind, History, SystemRun};
 use tollgate_tests::{
+    journal_file,
     program::{self, Ended},
     sidecar::{Setup, Sidecar},
 };
@@ -154,4 +156,20 @@ async fn a_place_that_is_taken_is_named() {
     fs::write(file.directory().join("data.sock"), "a file").unwrap();
     refused(&file, 1, &["is no socket"]);
     assert_eq!(fs::read_to_string(file.directory().join("data.sock")).unwrap(), "a file");
+}
+
+#[tokio::test]
+async fn p13_every_start_is_on_record_with_what_is_lax() {
+    let setup = Setup::new().set("policy.when_no_hook_matches", "allow");
+    let sidecar = setup.start().await;
+    let id = sidecar.status().await.sidecar_id;
+    assert!(sidecar.log().contains("lax=\"policy.when_no_hook_matches=allow\""), "{}", sidecar.log());
+    let sidecar = sidecar.kill().start().await;
+    assert_eq!(sidecar.status().await.sidecar_id, id, "a journal keeps the name of its sidecar");
+    let (_, setup) = sidecar.stop().await;
+    let history = History::System(SystemRun::Sidecar(id.parse().unwrap()));
+    let facts = journal_file::facts(&setup.journal_path(), &history).await;
+    let kinds: Vec<_> = facts.iter().map(|stored| stored.fact.kind()).collect();
+    let start = [FactKind::SidecarStarted, FactKind::ConfigurationLoosened];
+    assert_eq!(kinds, [start, start].concat());
 }

@@ -22,6 +22,7 @@ fn b19_no_debug_text_holds_an_argument_a_claimed_attribute_or_a_message() {
         assert!(!told.contains(SENTINEL), "{told}");
     }
     assert_eq!(format!("{:?}", call.arguments), "[25 bytes of arguments]");
+    assert_eq!(format!("{:?}", call.arguments.value()), "[json]");
     assert_eq!(format!("{:?}", Sensitive::new(SENTINEL)), "[sensitive]");
 }
 

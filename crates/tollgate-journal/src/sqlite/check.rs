@@ -68,7 +68,7 @@ pub(super) fn tail(connection: &Connection) -> Result<(), Damage> {
             return Err(Damage::Digest { position: link.position });
         }
         if let Some(before) = last.insert(link.history, (link.sequence, link.digest))
-            && before != (link.sequence - 1, link.previous)
+            && (before.0.checked_add(1), before.1) != (Some(link.sequence), link.previous)
         {
             return Err(Damage::Chain { position: link.position });
         }

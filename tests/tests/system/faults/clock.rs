@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_client::v1;
 use tollgate_tests::{
     faults::Faults,
-    load::{Load, Told},
+    load::{self, Load, Told},
     sidecar::Setup,
     wire,
 };
@@ -21,7 +21,7 @@ async fn b10_p07_jumps_of_the_clock_neither_hang_callers_nor_disturb_the_record(
     let mut told = Told::default();
     for jumps in [[-6 * HOUR, 3 * HOUR, -1], [-12 * HOUR, HOUR, 30 * HOUR]] {
         let sidecar = setup.start().await;
-        let load = Load::start(&sidecar).await;
+        let load = Load::within(&sidecar, load::PATIENT).await;
         for seconds in jumps {
             load.decides(30).await;
             faults.set_clock(seconds);

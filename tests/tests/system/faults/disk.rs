@@ -57,7 +57,7 @@ async fn g12_short_writes_are_completed_and_nobody_notices() {
     let (setup, mut faults) = Faults::under(Setup::new());
     let sidecar = setup.start().await;
     faults.arm(&[Rule::new(Act::Short, &[operation::WRITE]).every(3)]);
-    let load = Load::start(&sidecar).await;
+    let load = Load::within(&sidecar, load::PATIENT).await;
     load.decides(200).await;
     let told = load.stop().await;
     assert!(told.refusals.is_empty(), "{:?}", told.refusals);
@@ -79,7 +79,7 @@ async fn g12_short_writes_are_completed_and_nobody_notices() {
 /// G12, P05: any of these at any time, one after the other, now and then with a power cut.
 #[tokio::test]
 async fn g12_p05_failures_in_any_order_lose_nothing_and_allow_nothing() {
-    let (wanted, mut dice) = (soak::count(60, 2_000), Dice(Some(12)));
+    let (wanted, mut dice) = (soak::count(40, 2_000), Dice(Some(12)));
     let (mut setup, mut faults) = Faults::with_power(Setup::new());
     let mut cuts = 0;
     while faults.acted() < wanted {

@@ -27,16 +27,15 @@ async fn p07_without_file_descriptors_callers_go_on_and_connections_come_back() 
     let sidecar = Setup::new().start().await;
     let load = Load::start(&sidecar).await;
     load.decides(20).await;
-    let descriptors = || fs::read_dir(format!("/proc/{}/fd", sidecar.pid())).unwrap().count() as u64;
-    let most = descriptors() + 2;
-    limit(&sidecar, Resource::Nofile, most);
+    let open = fs::read_dir(format!("/proc/{}/fd", sidecar.pid())).unwrap().count() as u64;
+    limit(&sidecar, Resource::Nofile, open + 2);
     // The kernel takes them all, and the sidecar cannot.
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         connections.push(connect(&sidecar.data()).await);
     }
     load.decides(200).await;
-    assert_eq!(descriptors(), most, "none is left");
+    assert!(sidecar.log().contains("a listener cannot accept a connection"), "none is left: {}", sidecar.log());
     drop(connections);
     limit(&sidecar, Resource::Nofile, 1_024);
     eventually("a new connection that is served", async || {
@@ -61,7 +60,7 @@ async fn p05_without_memory_nothing_that_was_told_is_lost() {
         limit(&sidecar, Resource::As, size.unwrap() * 512 + 65_536 * round as u64);
         // Less than it has, so that it gets no more. Large arguments, many at once: either they are answered, or it ends.
         let mut large = tokio::task::JoinSet::new();
-        for _ in 0..64 {
+        for _ in 0..256 {
             let gate = sidecar.gate_if_any().await;
             let arguments = format!("{{\"note\": \"{}\"}}", "n".repeat(500_000));
             large.spawn(async move {

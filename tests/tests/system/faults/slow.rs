@@ -45,7 +45,7 @@ async fn p07_a_sync_that_hangs_is_waited_for_no_longer_than_each_caller_has() {
 async fn p07_a_sync_that_hangs_is_waited_for_no_longer_than_the_configured_maximum() {
     let (setup, mut faults) = Faults::under(Setup::new().set("journal.max_wait", "300ms"));
     let sidecar = setup.start().await;
-    let load = Load::within(&sidecar, Duration::from_mins(1)).await;
+    let load = Load::within(&sidecar, load::PATIENT).await;
     load.decides(20).await;
     faults.arm(&[Rule::new(Act::Stall, &[operation::SYNC])]);
     load.refuses(20).await;
