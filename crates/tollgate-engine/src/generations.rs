@@ -96,12 +96,7 @@ impl Engine {
     pub async fn consider(self: &Arc<Self>, candidate: Candidate) {
         match candidate {
             Err(refused) => self.refuse(refused, "see its findings").await,
-            Ok(bundle) => {
-                // Whatever comes of the bundle, its hooks are not dropped here, where calls are answered.
-                let hooks: Vec<_> = bundle.hooks.iter().map(|hook| Arc::clone(&hook.hook)).collect();
-                self.accept(bundle).await;
-                drop_elsewhere(hooks);
-            }
+            Ok(bundle) => self.accept(bundle).await,
         }
         self.refresh_readiness();
     }
@@ -248,7 +243,8 @@ impl Engine {
         }
     }
 
-    /// Drops a generation once no call holds it.
+    /// Drops a generation once no call holds it, and never on a thread that answers calls: dropping
+    /// ten thousand policies takes tens of milliseconds.
     fn retire(self: &Arc<Self>, old: Arc<Generation>) {
         let engine = Arc::clone(self);
         self.tasks.spawn(async move {
@@ -259,16 +255,10 @@ impl Engine {
                     () = engine.stop.cancelled() => return,
                 }
             }
-            drop_elsewhere(old);
+            // The thread ends by itself; nobody waits for it.
+            drop(tokio::task::spawn_blocking(move || drop(old)));
         });
     }
-}
-
-/// Drops what holds policies, and never on a thread that answers calls: dropping ten thousand policies takes tens of
-/// milliseconds.
-fn drop_elsewhere(policies: impl Send + 'static) {
-    // The thread ends by itself; nobody waits for it.
-    drop(tokio::task::spawn_blocking(move || drop(policies)));
 }
 
 /// A fact of the system that contradicts the record can only mean a record that is not what was written.
