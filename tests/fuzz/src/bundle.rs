@@ -16,7 +16,7 @@ pub(crate) use files::Files;
 /// Most tools of a bundle that its hooks are asked about.
 const ASKED_MAX: usize = 4;
 
-/// Checks the loading of a bundle with these bytes as its files, in the form that [`Files`] reads.
+/// Checks the loading of a bundle with these bytes as its files, in the form that `Files` reads.
 pub fn check(data: &[u8]) {
     if sentinel::is_known_to(data) {
         return;
