@@ -73,6 +73,7 @@ codes! {
     PolicyInvalid = "TG0509", "A policy does not pass strict validation";
     PolicyWarning = "TG0510", "Cedar warns about a policy";
     NoPolicies = "TG0511", "A hook has no policies, or too many";
+    ManyEverywhere = "TG0512", "Many policies are evaluated for every call";
     NotCompiled = "TG0601", "The bundle could not be compiled";
 }
 

@@ -7,7 +7,7 @@ use tollgate_domain::{BundleName, Finding};
 
 use crate::{codes::FindingCode, limits::FINDINGS_MAX_COUNT};
 
-/// How much a finding matters. Any finding refuses the bundle.
+/// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -15,6 +15,8 @@ pub enum Severity {
     Error,
     /// It is allowed by Cedar, and almost certainly not what was meant.
     Warning,
+    /// It works, and there is a better way. Refuses nothing.
+    Advice,
 }
 
 /// A place in a file.
@@ -73,8 +75,11 @@ pub struct Summary {
 pub struct Report {
     /// The bundle's name, as far as it could be read.
     pub bundle: Option<BundleName>,
-    /// The findings, by file and place.
+    /// The findings, by file and place. Any of them, warnings too, refuses the bundle.
     pub findings: Vec<Diagnostic>,
+    /// What is worth a thought, and refuses nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Diagnostic>,
     /// What the bundle holds; absent where there are findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -128,6 +133,7 @@ pub(crate) struct Findings {
     /// The last one that there was no room for.
     omitted: Option<Diagnostic>,
     count: usize,
+    advice: Vec<Diagnostic>,
     sources: BTreeMap<String, Arc<str>>,
 }
 
@@ -140,7 +146,7 @@ impl Findings {
         range: Range<usize>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        self.sources.entry(source.path.to_string()).or_insert_with(|| shown(&source.text));
+        self.show(source);
         // Places cost a walk through the text: none for findings that nobody will see.
         let span = if self.is_full() { Span::default() } else { span(&source.text, range) };
         self.push(code, &source.path, span, message.into())
@@ -149,6 +155,19 @@ impl Findings {
     /// A finding about a file as a whole.
     pub(crate) fn about(&mut self, code: FindingCode, file: &str, message: impl Into<String>) -> &mut Diagnostic {
         self.push(code, file, Span::default(), message.into())
+    }
+
+    /// A piece of advice, which is no finding.
+    pub(crate) fn advise(
+        &mut self,
+        code: FindingCode,
+        source: &SourceText,
+        range: Range<usize>,
+        message: String,
+    ) -> &mut Diagnostic {
+        self.show(source);
+        let severity = Severity::Advice;
+        self.advice.push_mut(Diagnostic::new(code, severity, &source.path, span(&source.text, range), message))
     }
 
     /// How many there are, told or not.
@@ -171,20 +190,28 @@ impl Findings {
         let omitted = self.count - self.found.len();
         self.found.dedup();
         let summary = self.found.is_empty().then_some(summary);
-        Report { bundle, findings: self.found, summary, omitted, sources: self.sources }
+        Report { bundle, findings: self.found, advice: self.advice, summary, omitted, sources: self.sources }
     }
 
     fn push(&mut self, code: FindingCode, file: &str, span: Span, message: String) -> &mut Diagnostic {
         let warning = matches!(code, FindingCode::SchemaWarning | FindingCode::PolicyWarning);
         let severity = if warning { Severity::Warning } else { Severity::Error };
-        let file = file.replace(char::is_control, "\u{fffd}");
-        let found = Diagnostic { code, severity, file, span, message: quiet(message), hint: None };
+        let found = Diagnostic::new(code, severity, file, span, message);
         self.count += 1;
         if self.is_full() { self.omitted.insert(found) } else { self.found.push_mut(found) }
+    }
+
+    fn show(&mut self, source: &SourceText) {
+        self.sources.entry(source.path.to_string()).or_insert_with(|| shown(&source.text));
     }
 }
 
 impl Diagnostic {
+    fn new(code: FindingCode, severity: Severity, file: &str, span: Span, message: String) -> Self {
+        let file = file.replace(char::is_control, "\u{fffd}");
+        Self { code, severity, file, span, message: quiet(message), hint: None }
+    }
+
     /// Adds what would be right.
     pub(crate) fn hint(&mut self, hint: impl Into<String>) {
         self.hint = Some(quiet(hint.into()));

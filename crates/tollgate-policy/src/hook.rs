@@ -27,6 +27,16 @@ pub(crate) enum Actions {
     Typed(HashMap<String, (EntityUid, Plan)>),
 }
 
+impl Actions {
+    pub(crate) fn uids(&self) -> impl Iterator<Item = &EntityUid> {
+        let (invoke, typed) = match self {
+            Self::Invoke(action, _) => (Some(action), None),
+            Self::Typed(actions) => (None, Some(actions.values().map(|(action, _)| action))),
+        };
+        invoke.into_iter().chain(typed.into_iter().flatten())
+    }
+}
+
 /// A compiled hook.
 pub(crate) struct CedarHook {
     pub(crate) mode: Mode,

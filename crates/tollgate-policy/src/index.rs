@@ -2,7 +2,8 @@
 //!
 //! A policy's scope can name one entity for each of principal, action and resource: the request's own
 //! must be that entity or, where the scope says `in`, one of its descendants. Policies with the same three
-//! bounds share a bucket, and a request is evaluated over the buckets whose bounds it can meet. The
+//! bounds share a bucket, one that names several actions is in a bucket for each, and a request is
+//! evaluated over the buckets whose bounds it can meet; an opinion is a set, so twice is once. The
 //! technique and the proof that decision, determining and erring policies stay those of the full
 //! scan are Cedar's own: `Cedar/Slice/PolicySlice.lean` and `Cedar/Thm/PolicySlice.lean` in
 //! <https://github.com/cedar-policy/cedar-spec>. They rest on two facts: a scope is evaluated before
@@ -17,7 +18,7 @@ use cedar_policy::{
 
 /// The number of an entity that bounds some scope.
 type Bound = u32;
-/// The bounds of principal, action and resource; `None` where the scope names no single entity.
+/// The bounds of principal, action and resource; `None` where the scope names no entity.
 type Bounds = [Option<Bound>; 3];
 
 /// The policies of one hook, arranged for evaluation.
@@ -43,8 +44,10 @@ impl PolicyIndex {
         let mut index = Self::default();
         let mut sorted: HashMap<Bounds, Vec<Policy>> = HashMap::new();
         for policy in policies {
-            let bounds = scope(&policy).map(|uid| uid.map(|uid| index.number(uid)));
-            sorted.entry(bounds).or_default().push(policy);
+            for scope in scopes(&policy) {
+                let bounds = scope.map(|uid| uid.map(|uid| index.number(uid)));
+                sorted.entry(bounds).or_default().push(policy.clone());
+            }
         }
         for (bounds, policies) in sorted {
             index.buckets.insert(bounds, PolicySet::from_policies(policies)?);
@@ -77,10 +80,17 @@ impl PolicyIndex {
         opinion
     }
 
+    /// The policies that are evaluated for every call under an action, whoever makes it and whatever it is for.
+    pub(crate) fn everywhere(&self, action: &EntityUid, entities: &Entities) -> impl Iterator<Item = &Policy> {
+        self.meeting([None, Some(action), None].map(|uid| self.met(uid, entities))).flat_map(PolicySet::policies)
+    }
+
     /// Sets that together hold every policy that can match, or err, for this request.
     fn candidates(&self, request: &Request, entities: &Entities) -> impl Iterator<Item = &PolicySet> {
-        let [principals, actions, resources] =
-            [request.principal(), request.action(), request.resource()].map(|uid| self.met(uid, entities));
+        self.meeting([request.principal(), request.action(), request.resource()].map(|uid| self.met(uid, entities)))
+    }
+
+    fn meeting(&self, [principals, actions, resources]: [Vec<Option<Bound>>; 3]) -> impl Iterator<Item = &PolicySet> {
         let mut found = Vec::new();
         for principal in &principals {
             for action in &actions {
@@ -99,22 +109,23 @@ impl PolicyIndex {
     }
 }
 
-/// The entity that each part of a policy's scope names, where it is one.
-fn scope(policy: &Policy) -> [Option<EntityUid>; 3] {
+/// What a policy's scope comes to where each of its parts names one entity, or none: for each of several actions, one.
+fn scopes(policy: &Policy) -> Vec<[Option<EntityUid>; 3]> {
     let principal = match policy.principal_constraint() {
         PrincipalConstraint::Any | PrincipalConstraint::Is(_) => None,
         PrincipalConstraint::In(uid) | PrincipalConstraint::Eq(uid) | PrincipalConstraint::IsIn(_, uid) => Some(uid),
-    };
-    let action = match policy.action_constraint() {
-        ActionConstraint::Any => None,
-        ActionConstraint::Eq(uid) => Some(uid),
-        ActionConstraint::In(uids) => <[EntityUid; 1]>::try_from(uids).ok().map(|[uid]| uid),
     };
     let resource = match policy.resource_constraint() {
         ResourceConstraint::Any | ResourceConstraint::Is(_) => None,
         ResourceConstraint::In(uid) | ResourceConstraint::Eq(uid) | ResourceConstraint::IsIn(_, uid) => Some(uid),
     };
-    [principal, action, resource]
+    // A set, because a list may name an action twice.
+    let actions: BTreeSet<_> = match policy.action_constraint() {
+        ActionConstraint::Any => [None].into(),
+        ActionConstraint::Eq(uid) => [Some(uid)].into(),
+        ActionConstraint::In(uids) => uids.into_iter().map(Some).collect(),
+    };
+    actions.into_iter().map(|action| [principal.clone(), action, resource.clone()]).collect()
 }
 
 #[cfg(test)]

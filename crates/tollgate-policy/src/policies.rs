@@ -1,6 +1,9 @@
 //! Policies of one hook: bounded, parsed one by one, named by `@id`, strictly validated.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use cedar_policy::{Effect, Policy, PolicySet, Template, ValidationMode, Validator};
 use tollgate_domain::{Code, PolicyId, codes, limits::MESSAGE_MAX_BYTES};
@@ -28,20 +31,25 @@ pub(crate) struct Speech {
 pub(crate) struct Policies {
     pub(crate) policies: Vec<Policy>,
     pub(crate) speeches: HashMap<PolicyId, Speech>,
+    /// Where each policy begins, by the id under which Cedar knows it.
+    pub(crate) places: HashMap<cedar_policy::PolicyId, Place>,
 }
+
+/// A first line in a text.
+pub(crate) type Place = (SourceText, Range<usize>);
 
 /// The annotations that mean something.
 const ANNOTATIONS: [&str; 3] = ["id", "code", "message"];
 
 /// Reads every policy of a hook. `schema` is absent where it has findings of its own.
 pub(crate) fn read(hook: &str, sources: &[SourceText], schema: Option<&CompiledSchema>, findings: &mut Findings) -> Policies {
-    let mut reading = Reading { findings, places: HashMap::new(), policies: Policies::default() };
+    let mut reading = Reading { findings, policies: Policies::default() };
     for source in sources {
         for statement in cedar_text::statements(&source.text) {
             reading.statement(source, &statement);
         }
     }
-    let count = reading.places.len();
+    let count = reading.policies.places.len();
     if count > POLICIES_MAX_COUNT {
         let message = format!("the hook has {count} policies");
         reading.findings.about(FindingCode::NoPolicies, hook, message).hint(format!("at most {POLICIES_MAX_COUNT} are allowed"));
@@ -57,8 +65,6 @@ pub(crate) fn read(hook: &str, sources: &[SourceText], schema: Option<&CompiledS
 
 struct Reading<'a> {
     findings: &'a mut Findings,
-    /// Where each policy is, by the id under which Cedar knows it.
-    places: HashMap<String, (SourceText, usize)>,
     policies: Policies,
 }
 
@@ -105,8 +111,9 @@ impl Reading<'_> {
         let speech = self.speech(source, statement, &policy);
         // A policy without a usable id is validated all the same, so that its other findings show too.
         let known = id.as_ref().map_or_else(|| format!("{}#{}", source.path, place.start), ToString::to_string);
-        self.policies.policies.push(policy.new_id(names::policy(&known)));
-        self.places.insert(known, (source.clone(), place.start));
+        let known = names::policy(&known);
+        self.policies.policies.push(policy.new_id(known.clone()));
+        self.policies.places.insert(known, (source.clone(), head));
         if let Some(id) = id {
             self.policies.speeches.insert(id, speech);
         }
@@ -200,9 +207,8 @@ impl Reading<'_> {
     }
 
     fn validation(&mut self, code: FindingCode, policy: &cedar_policy::PolicyId, error: cedar_policy::ffi::DetailedError) {
-        let id: &str = policy.as_ref();
-        if let Some((source, offset)) = self.places.get(id) {
-            cedar_errors::record(self.findings, code, source, *offset, error);
+        if let Some((source, head)) = self.policies.places.get(policy) {
+            cedar_errors::record(self.findings, code, source, head.start, error);
         } else {
             self.findings.about(code, "", error.message);
         }
@@ -219,13 +225,13 @@ fn depth(json: &serde_json::Value) -> usize {
 }
 
 /// The first line of a statement.
-fn head(source: &SourceText, statement: &Statement) -> std::ops::Range<usize> {
+fn head(source: &SourceText, statement: &Statement) -> Range<usize> {
     let text = source.text.get(statement.range.clone()).unwrap_or_default();
     statement.range.start..statement.range.start + text.lines().next().unwrap_or_default().len()
 }
 
 /// Where an annotation stands.
-fn annotation(source: &SourceText, statement: &Statement, name: &str) -> std::ops::Range<usize> {
+fn annotation(source: &SourceText, statement: &Statement, name: &str) -> Range<usize> {
     let ends = statement.annotations.iter().skip(1).copied().chain([statement.range.end]);
     let found = statement.annotations.iter().copied().zip(ends).find(|(start, end)| {
         let text = source.text.get(*start..*end).unwrap_or_default();

@@ -10,7 +10,7 @@ impl Report {
     pub fn render(&self, colours: bool) -> String {
         let renderer = if colours { Renderer::styled() } else { Renderer::plain() };
         let mut out = String::new();
-        for finding in &self.findings {
+        for finding in self.findings.iter().chain(&self.advice) {
             out.push_str(&renderer.render(&[self.group(finding)]));
             out.push_str("\n\n");
         }
@@ -26,6 +26,7 @@ impl Report {
         let level = match finding.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
+            Severity::Advice => Level::NOTE.with_name("advice"),
         };
         let title = level.primary_title(finding.message.as_str()).id(finding.code.as_str());
         let file = if finding.file.is_empty() { "." } else { finding.file.as_str() };

@@ -245,6 +245,25 @@ async fn policy_check_prints_findings_for_people_and_as_json_and_fails_with_five
 }
 
 #[tokio::test]
+async fn policy_check_advises_against_policies_that_every_call_pays_for_and_refuses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let policies: String =
+        (0..60).map(|number| format!("@id(\"p{number}\")\npermit (principal, action, resource is Tollgate::Tool);\n")).collect();
+    trees::write(&trees::with(trees::gate(), &[("hooks/desk/desk.cedar", &policies)]), directory.path());
+    let path = directory.path().display().to_string();
+
+    let human = run(&["policy", "check", &path]);
+    assert_eq!(human.code(), 0, "{human:?}");
+    for text in ["advice[TG0512]", "60 of the hook's 60 policies", "hooks/desk/desk.cedar:1:1", "ok: "] {
+        assert!(human.out.contains(text), "{text} in {}", human.out);
+    }
+    let machine = run(&["policy", "check", "--format", "json", &path]);
+    let report = json(&machine.out);
+    assert_eq!((machine.code(), report["findings"].as_array().unwrap().len()), (0, 0));
+    assert_eq!((&report["advice"][0]["code"], &report["advice"][0]["severity"]), (&"TG0512".into(), &"advice".into()));
+}
+
+#[tokio::test]
 async fn policy_status_tells_what_decides_and_what_was_refused() {
     let sidecar = Setup::new().start().await;
     let status = run(&["policy", "status", "--address", &sidecar.read()]);

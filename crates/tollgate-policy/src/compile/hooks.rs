@@ -20,8 +20,9 @@ use crate::{
     files::{HookFile, Input},
     hook::{Actions, CedarHook},
     index::PolicyIndex,
+    limits::EVERYWHERE_MAX_COUNT,
     names::{self, INVOKE_TOOL},
-    policies::{self, Policies},
+    policies::{self, Place, Policies},
     schema::CompiledSchema,
     store::EntityStore,
     tree::Tree,
@@ -115,10 +116,17 @@ impl HookCompiler<'_> {
         findings: &mut Findings,
     ) -> Option<HookDefinition> {
         let literals: BTreeSet<_> = policies.policies.iter().flat_map(cedar_policy::Policy::entity_literals).collect();
+        let count = policies.policies.len();
         let Ok(index) = PolicyIndex::new(policies.policies) else {
             findings.about(FindingCode::NotCompiled, self.directory, "the policies do not form a set");
             return None;
         };
+        if let Some((everywhere, place)) = everywhere(&index, &actions, schema, &policies.places) {
+            let message = format!("{everywhere} of the hook's {count} policies are evaluated for every call, this one first");
+            let hint = "name a principal or a resource in the scope, as in `resource == …`, instead of in a condition";
+            let (source, head) = place;
+            findings.advise(FindingCode::ManyEverywhere, source, head.clone(), message).hint(hint);
+        }
         let hook = CedarHook {
             mode: file.mode,
             actions,
@@ -204,6 +212,22 @@ impl HookCompiler<'_> {
         parts.push(unknown.as_bytes());
         Digest::of_parts(parts)
     }
+}
+
+/// How many policies are evaluated for every call under the action that has most, and where the first of them is, if they
+/// are more than a decision should cost.
+fn everywhere<'a>(
+    index: &PolicyIndex,
+    actions: &Actions,
+    schema: &CompiledSchema,
+    places: &'a HashMap<cedar_policy::PolicyId, Place>,
+) -> Option<(usize, &'a Place)> {
+    let entities = schema.schema.action_entities().ok()?;
+    let everywhere = |action| index.everywhere(action, &entities).collect::<Vec<_>>();
+    let most = actions.uids().map(everywhere).max_by_key(Vec::len).filter(|most| most.len() > EVERYWHERE_MAX_COUNT)?;
+    let first =
+        most.iter().filter_map(|policy| places.get(policy.id())).min_by_key(|(source, head)| (&source.path, head.start))?;
+    Some((most.len(), first))
 }
 
 fn selects(file: &HookFile, id: &ToolId, tool: &ToolDeclaration) -> bool {

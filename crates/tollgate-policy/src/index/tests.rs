@@ -26,13 +26,15 @@ const PRINCIPALS: [&str; 16] = [
     "principal is User in Group::\"g1\"",
     "principal in Tenant::\"t0\"",
 ];
-const ACTIONS: [&str; 7] = [
+const ACTIONS: [&str; 9] = [
     "action",
     "action == Action::\"call\"",
     "action == Action::\"review\"",
     "action in Action::\"all\"",
     "action in [Action::\"call\"]",
     "action in [Action::\"review\", Action::\"call\"]",
+    "action in [Action::\"call\", Action::\"all\", Action::\"call\"]",
+    "action in [Action::\"unknown\", Action::\"review\"]",
     "action in []",
 ];
 const RESOURCES: [&str; 12] = [
@@ -137,14 +139,44 @@ proptest! {
     }
 }
 
+fn ids<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
+    let mut ids: Vec<_> = policies.map(|policy| policy.id().to_string()).collect();
+    ids.sort();
+    ids
+}
+
 /// The cost of a call follows the policies that can match it.
 #[test]
 fn a_policy_that_names_another_entity_is_no_candidate() {
     let names = |id: String| format!("permit (principal == Agent::\"{id}\", action, resource);");
     let texts: Vec<_> = (0..50).map(|number| names(format!("a{number}"))).collect();
-    let index = PolicyIndex::new(parsed(&texts)).unwrap();
-    let context = Context::empty();
-    let request = Request::new(uid("Agent", "a7"), uid("Action", "call"), uid("Tool", "x"), context, None).unwrap();
-    let candidates: Vec<_> = index.candidates(&request, &Entities::empty()).flat_map(PolicySet::policies).collect();
-    assert_eq!(candidates.iter().map(|policy| policy.id().to_string()).collect::<Vec<_>>(), ["p7"]);
+    assert_eq!(candidates(&texts), ["p7"]);
+}
+
+#[test]
+fn a_policy_that_names_only_other_actions_is_no_candidate() {
+    let names = |actions: &str| format!("permit (principal, action in [{actions}], resource);");
+    let other = r#"Action::"review", Action::"other""#;
+    assert_eq!(candidates(&[names(other), names(&format!(r#"{other}, Action::"call""#)), names("")]), ["p1"]);
+}
+
+/// Of an agent `a7` that calls a tool.
+fn candidates(texts: &[String]) -> Vec<String> {
+    let index = PolicyIndex::new(parsed(texts)).unwrap();
+    let request = Request::new(uid("Agent", "a7"), uid("Action", "call"), uid("Tool", "x"), Context::empty(), None).unwrap();
+    ids(index.candidates(&request, &Entities::empty()).flat_map(PolicySet::policies))
+}
+
+#[test]
+fn what_neither_a_principal_nor_a_resource_bounds_is_evaluated_everywhere() {
+    let texts = [
+        "permit (principal, action, resource);",
+        "permit (principal is Agent, action == Action::\"call\", resource is Tool);",
+        "permit (principal, action in [Action::\"call\", Action::\"review\"], resource);",
+        "permit (principal, action == Action::\"review\", resource);",
+        "permit (principal == Agent::\"a7\", action, resource);",
+        "permit (principal, action, resource in Provider::\"p0\");",
+    ];
+    let index = PolicyIndex::new(parsed(&texts.map(str::to_owned))).unwrap();
+    assert_eq!(ids(index.everywhere(&uid("Action", "call"), &Entities::empty())), ["p0", "p1", "p2"]);
 }

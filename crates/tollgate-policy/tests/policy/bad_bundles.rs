@@ -4,11 +4,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use tollgate_policy::{FindingCode, Report, check, limits};
 
-use crate::harness::{SCHEMA, directory, files, with};
-
-fn report(changes: &[(&str, &str)]) -> Report {
-    check(directory(&with(changes)).path())
-}
+use crate::harness::{SCHEMA, directory, files, report, with};
 
 fn codes(report: &Report) -> Vec<&str> {
     report.findings.iter().map(|found| found.code.as_str()).collect()

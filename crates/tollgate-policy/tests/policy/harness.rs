@@ -228,3 +228,7 @@ impl Asked {
         self
     }
 }
+
+pub(crate) fn report(changes: &[(&str, &str)]) -> tollgate_policy::Report {
+    tollgate_policy::check(directory(&with(changes)).path())
+}

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod advice;
 mod arguments;
 mod bad_bundles;
 mod docs;
