@@ -21,6 +21,10 @@ use crate::{
 };
 use places::{BUNDLE, ENTITIES, Places, SCHEMA, TOOLS};
 
+/// How far compiling stands back, of 19.
+#[cfg(target_os = "linux")]
+const COMPILE_NICENESS: i32 = 10;
+
 /// Whose hooks a tree holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -68,7 +72,10 @@ fn from_directory(directory: &Path, kind: Kind) -> Compiled {
 
 /// Compiles a tree that was read, on a thread with a stack that Cedar's recursion cannot exhaust.
 pub(crate) fn compile(tree: Tree, findings: Findings, kind: Kind) -> Compiled {
-    let work = move || Compiler::new(tree, findings, kind).run();
+    let work = move || {
+        yield_to_calls();
+        Compiler::new(tree, findings, kind).run()
+    };
     let thread = thread::Builder::new().name("tollgate-compile".into()).stack_size(COMPILE_STACK_BYTES).spawn(work);
     if let Ok(Ok(compiled)) = thread.map(thread::JoinHandle::join) {
         return compiled;
@@ -79,6 +86,13 @@ pub(crate) fn compile(tree: Tree, findings: Findings, kind: Kind) -> Compiled {
         .about(FindingCode::NotCompiled, "", "the bundle could not be compiled")
         .hint("this is a defect of Tollgate, or memory is short");
     Compiled { bundle: None, report: findings.into_report(None, Summary::default()) }
+}
+
+/// Lets this thread run where no other wants to: whoever waits for a decision goes before a bundle that is to come.
+fn yield_to_calls() {
+    // On Linux alone is a thread's niceness its own. Without the right to it, compiling is as important as the rest.
+    #[cfg(target_os = "linux")]
+    rustix::process::nice(COMPILE_NICENESS).ok();
 }
 
 /// Whether a tree is complete by its manifest.
