@@ -20,6 +20,10 @@ pub use control::{file, operation};
 /// Every kind of file.
 pub const ALL_FILES: [u64; 4] = [file::DATABASE, file::LOG, file::OTHER, file::DIRECTORY];
 
+/// How long a process that is to die is held up first. An answer that was sent before its facts are durable reaches its
+/// caller in that time, and is found out.
+const DYING_MILLIS: u64 = 20;
+
 /// What is done to a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
@@ -129,8 +133,8 @@ impl Faults {
                 Act::Short => (action::SHORT, 0),
                 Act::Stall => (action::STALL, 0),
                 Act::StallMillis(millis) => (action::STALL, millis.into()),
-                Act::Kill => (action::KILL, 0),
-                Act::KillWithin => (action::KILL_WITHIN, 0),
+                Act::Kill => (action::KILL, DYING_MILLIS),
+                Act::KillWithin => (action::KILL_WITHIN, DYING_MILLIS),
                 Act::Lie => (action::LIE, 0),
             };
             for (word, value) in [

@@ -32,7 +32,7 @@ pub const DEADLINE: Duration = Duration::from_secs(2);
 /// How long a caller has who must get a decision, however busy the machine is.
 pub const PATIENT: Duration = Duration::from_mins(1);
 /// How much later than its deadline an answer may come on a machine that has other things to do.
-const SLACK: Duration = Duration::from_secs(5);
+const SLACK: Duration = Duration::from_secs(3);
 /// Between two calls of a caller who was not answered.
 const PAUSE: Duration = Duration::from_millis(10);
 

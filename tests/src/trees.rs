@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 /// The files of a bundle, by their paths.
 pub type Tree = BTreeMap<String, String>;
 
@@ -95,6 +97,21 @@ pub fn write(tree: &Tree, directory: &Path) {
         let path = directory.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+}
+
+/// Puts what was prepared in the place of a directory by one rename, so that nobody finds a part of either; where nothing
+/// was prepared, the directory vanishes.
+pub fn put(prepared: &Path, directory: &Path) {
+    match (prepared.exists(), directory.exists()) {
+        (true, true) => renameat_with(CWD, prepared, CWD, directory, RenameFlags::EXCHANGE).unwrap(),
+        (true, false) => fs::rename(prepared, directory).unwrap(),
+        (false, _) => fs::rename(directory, prepared).unwrap(),
+    }
+    if prepared.is_dir() {
+        fs::remove_dir_all(prepared).unwrap();
+    } else if prepared.exists() {
+        fs::remove_file(prepared).unwrap();
     }
 }
 

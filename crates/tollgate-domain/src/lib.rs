@@ -16,6 +16,7 @@ mod generation;
 mod hook;
 mod identity;
 mod ids;
+pub mod invariants;
 mod journal;
 mod json;
 mod lifecycle;

@@ -11,6 +11,7 @@ use crate::{
     generation::{Generation, Resolution, ResolveError},
     identity::IdentityKey,
     ids::{InvocationId, SidecarId, ToolCallId},
+    invariants,
     journal::{Entry, InvocationKey},
     outcome::{FailureKind, NoticeRecord, Outcome},
     pass::Message,
@@ -177,6 +178,8 @@ impl Resolved {
     /// Decides.
     pub fn judge(self, judgement: Judgement, rules: &DecisionRules) -> Judged {
         let trace = Trace::decide(judgement.hooks, rules.when_no_hook_matches);
+        debug_assert!(invariants::decision_follows(&trace, rules.when_no_hook_matches));
+        debug_assert!(invariants::asked_in_order(&trace));
         let valid_until = match trace.decision {
             Decision::Allow | Decision::Mocked => Some(judgement.at.plus_micros(rules.validity_us)),
             Decision::Deny | Decision::Failed => None,

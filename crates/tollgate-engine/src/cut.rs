@@ -26,6 +26,7 @@ impl Cut {
     /// Waits until the caller no longer waits.
     pub(crate) async fn made(&self) {
         tokio::select! {
+            biased;
             () = self.cancel.cancelled() => {}
             () = tokio::time::sleep_until(self.deadline) => {}
         }

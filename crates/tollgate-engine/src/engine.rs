@@ -229,6 +229,7 @@ impl Engine {
         loop {
             self.refresh_readiness();
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => return,
                 changed = self.store.health_changed(seen) => {
                     match changed {

@@ -74,7 +74,7 @@ impl Engine {
                 if let Some(flight) = &flight {
                     flight.remember(told_message(&recorded));
                 }
-                Ok(recorded)
+                self.still_valid(recorded)
             }
             Err(Lost::Error(error)) => Err(error),
             Err(Lost::Race) => {
@@ -86,6 +86,16 @@ impl Engine {
         }
     }
 
+    /// A first answer as a repeat of it would be: while it was written, the clock may have been set past its validity.
+    fn still_valid(&self, recorded: Recorded) -> Result<Recorded, EvaluateError> {
+        if let Recorded::Allowed(pass) = &recorded
+            && self.clock.now() > pass.valid_until()
+        {
+            return Err(EvaluateError::DecisionExpired(pass.decided().invocation.clone()));
+        }
+        Ok(recorded)
+    }
+
     /// Waits for an identical call in flight, so that one invocation is judged once.
     async fn take_off(&self, received: &Received, cut: &Cut) -> Result<(Option<Arc<Flight>>, Comparison), EvaluateError> {
         let key = (received.call().run.clone(), received.ids().invocation.clone());
@@ -95,6 +105,7 @@ impl Engine {
                 Entrance::First(flight, comparison) => return Ok((Some(Arc::new(flight)), comparison)),
                 Entrance::Different => return Err(EvaluateError::InvocationReused(key.1)),
                 Entrance::Wait(landed) => tokio::select! {
+                    biased;
                     () = landed.cancelled() => {}
                     () = cut.made() => return Err(EvaluateError::StillInFlight(key.1)),
                 },

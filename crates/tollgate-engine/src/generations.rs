@@ -2,6 +2,7 @@
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
+    thread,
     time::Duration,
 };
 
@@ -82,8 +83,10 @@ impl Engine {
         self.tasks.spawn(async move {
             loop {
                 tokio::select! {
+                    biased;
                     () = engine.stop.cancelled() => return,
                     candidate = source.next() => tokio::select! {
+                        biased;
                         () = engine.stop.cancelled() => return,
                         () = engine.consider(candidate) => {}
                     },
@@ -96,7 +99,12 @@ impl Engine {
     pub async fn consider(self: &Arc<Self>, candidate: Candidate) {
         match candidate {
             Err(refused) => self.refuse(refused, "see its findings").await,
-            Ok(bundle) => self.accept(bundle).await,
+            Ok(bundle) => {
+                // Whatever comes of the bundle, its hooks are not dropped here, where calls are answered.
+                let hooks: Vec<_> = bundle.hooks.iter().map(|hook| Arc::clone(&hook.hook)).collect();
+                self.accept(bundle).await;
+                drop_elsewhere(hooks);
+            }
         }
         self.refresh_readiness();
     }
@@ -243,22 +251,28 @@ impl Engine {
         }
     }
 
-    /// Drops a generation once no call holds it, and never on a thread that answers calls: dropping
-    /// ten thousand policies takes tens of milliseconds.
+    /// Drops a generation once no call holds it.
     fn retire(self: &Arc<Self>, old: Arc<Generation>) {
         let engine = Arc::clone(self);
         self.tasks.spawn(async move {
             while Arc::strong_count(&old) > 1 {
                 tokio::select! {
+                    biased;
                     () = tokio::time::sleep(RETIRED_POLL) => {}
                     // A reader of the status may hold it for longer than the sidecar serves.
                     () = engine.stop.cancelled() => return,
                 }
             }
-            // The thread ends by itself; nobody waits for it.
-            drop(tokio::task::spawn_blocking(move || drop(old)));
+            drop_elsewhere(old);
         });
     }
+}
+
+/// Drops what holds policies, and never on a thread that answers calls: dropping ten thousand policies takes tens of
+/// milliseconds.
+fn drop_elsewhere(policies: impl Send + 'static) {
+    // The thread ends by itself; nobody waits for it. Where there can be none, dropping here is all that is left.
+    drop(thread::Builder::new().name("tollgate-retire".to_owned()).spawn(move || drop(policies)));
 }
 
 /// A fact of the system that contradicts the record can only mean a record that is not what was written.

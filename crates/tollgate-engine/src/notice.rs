@@ -5,6 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt;
 use tollgate_domain::{
     Generation, HookDefinition, HookEvaluation, Judged, Notice, NoticeFailed, NoticeRecord, NoticeResult, RunKey, Trace, codes,
+    invariants,
 };
 
 use crate::engine::Engine;
@@ -47,6 +48,7 @@ pub(crate) async fn tell_entered(
         };
         records.push(NoticeRecord { hook: entry.hook.clone(), source: entry.source, result });
     }
+    debug_assert!(invariants::told_in_reverse(trace, &records));
     records
 }
 

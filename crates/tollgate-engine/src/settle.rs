@@ -29,6 +29,7 @@ impl Engine {
         let engine = Arc::clone(self);
         self.tasks.spawn(async move {
             tokio::select! {
+                biased;
                 // A journal that does not heal before the end: what landed stays open in the record.
                 () = engine.abandon.cancelled() => {}
                 () = async { landing.await; engine.settle(&unsettled).await } => {}

@@ -12,7 +12,7 @@
     clippy::cast_precision_loss,
     reason = "a measurement measures time, prints, and may panic"
 )]
-#![expect(dead_code, unused_imports, reason = "modules are shared of which a measurement needs little")]
+#![expect(dead_code, reason = "modules are shared of which a measurement needs little")]
 
 #[path = "../tests/journal/support.rs"]
 mod support;
@@ -25,9 +25,8 @@ mod journal {
     pub(crate) mod file;
     pub(crate) mod group_commit;
     pub(crate) mod ledger;
-    pub(crate) mod pacer;
     #[path = "sqlite/thread.rs"]
-    mod thread;
+    pub(crate) mod thread;
 }
 
 use std::{
@@ -39,9 +38,8 @@ use std::{
 
 use journal::{
     backend, file,
-    group_commit::{GroupCommit, Pacing},
+    group_commit::GroupCommit,
     ledger::{self, Counters},
-    pacer,
 };
 use tollgate_domain::{Decision, Entry, History, InvocationKey, RunKey, Store};
 use tollgate_journal::{MemoryJournal, SqliteJournal};
@@ -59,8 +57,8 @@ fn main() {
 
             let directory = tempfile::tempdir().unwrap();
             let backend = file::FileBackend::make(&directory.path().join("log"));
-            let pacing = Pacing { max_queue: 4_096, linger: Duration::from_micros(200) };
-            let commits = GroupCommit::start(backend, Counters { history: 1, position: 1 }, pacing);
+            let (commits, writing) = GroupCommit::new(backend, Counters { history: 1, position: 1 }, 4_096);
+            journal::thread::run("file-writer", writing).unwrap();
             measure("file", &Arc::new(commits), callers).await;
 
             let sqlite = Arc::new(sqlite(directory.path()).await);

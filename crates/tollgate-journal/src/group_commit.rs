@@ -3,6 +3,9 @@
 //! A caller puts its entry into a bounded queue and waits. The writer takes what is there, checks
 //! each entry against the record and the entries before it, commits all that may follow in one
 //! transaction, and only then answers. While the store fails it refuses at once, and heals itself.
+//!
+//! The writer is a future of its own, to be run where its backend may wait for the disk. Beside it, on the callers'
+//! runtime, one task hands its answers out: a batch wakes that runtime once, not once for each caller.
 
 use std::{
     pin::pin,
@@ -18,24 +21,16 @@ use tollgate_domain::{
 use crate::{
     backend::Backend,
     ledger::{Batch, Counters, Ledger, Prepared},
-    pacer::Pacer,
 };
 
 /// Most entries of one batch.
 const BATCH_MAX_COUNT: usize = 1_024;
+/// From how many bytes of facts on a batch takes no more: large ones must not hold up the small behind them for long.
+const BATCH_FULL_BYTES: usize = 1_048_576;
 /// How long a failing store waits before it first tries to heal.
 const HEAL_FIRST_WAIT: Duration = Duration::from_millis(100);
 /// How long it waits at most between tries.
 const HEAL_MAX_WAIT: Duration = Duration::from_secs(2);
-
-/// How the writer gathers batches.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pacing {
-    /// Most entries that may wait.
-    pub(crate) max_queue: usize,
-    /// How long a batch is held open for more, where the one before had more than one entry.
-    pub(crate) linger: Duration,
-}
 
 /// The callers' side.
 #[derive(Debug)]
@@ -54,29 +49,35 @@ enum Command {
 
 struct Append {
     prepared: Prepared,
-    ack: oneshot::Sender<Result<Receipt, AppendError>>,
+    ack: Ack,
+}
+
+type Ack = oneshot::Sender<Result<Receipt, AppendError>>;
+/// What the callers of a batch are told, in the order in which they came.
+type Answers = Vec<(Ack, Result<Receipt, AppendError>)>;
+
+impl Command {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Append(append) => append.prepared.bodies.iter().map(Vec::len).sum(),
+            Self::Number(..) | Self::Close => 0,
+        }
+    }
 }
 
 impl GroupCommit {
-    /// Starts the writer on the current runtime.
-    pub(crate) fn start<B: Backend>(backend: B, next: Counters, pacing: Pacing) -> Self {
-        let (queue, commands) = mpsc::channel(pacing.max_queue.max(1));
+    /// The callers' side, which must be made on their runtime, and the writer, which ends after [`GroupCommit::close`].
+    /// At most `max_queue` entries may wait.
+    pub(crate) fn new<B: Backend>(backend: B, next: Counters, max_queue: usize) -> (Self, impl Future<Output = ()> + Send) {
+        let (queue, commands) = mpsc::channel(max_queue.max(1));
+        let (answers, answered) = mpsc::unbounded_channel();
         let (health_in, health) = watch::channel(StoreHealth::Serving);
         let (closed_in, closed) = watch::channel(false);
         let ledger = Arc::new(Mutex::new(Ledger::new(next)));
-        let writer = Writer {
-            backend,
-            ledger: Arc::clone(&ledger),
-            commands,
-            health: health_in,
-            pacer: Pacer::new(),
-            linger: pacing.linger,
-            last_count: 0,
-            _closed: ClosedAtEnd(closed_in),
-        };
-        #[expect(clippy::disallowed_methods, reason = "the writer's one task; close() waits for its end")]
-        let _detached = tokio::spawn(writer.run());
-        Self { queue, ledger, health, closed }
+        let writer = Writer { backend, ledger: Arc::clone(&ledger), commands, answers, health: health_in };
+        #[expect(clippy::disallowed_methods, reason = "the one task that answers; close() waits for its end")]
+        let _detached = tokio::spawn(acknowledge(answered, ClosedAtEnd(closed_in)));
+        (Self { queue, ledger, health, closed }, writer.run())
     }
 
     /// See [`tollgate_domain::Store::append`].
@@ -140,7 +141,17 @@ impl GroupCommit {
     }
 }
 
-/// Tells the callers' side that the writer is gone, however it went.
+/// Hands out answers until the writer is gone.
+async fn acknowledge(mut answered: mpsc::UnboundedReceiver<Answers>, _closed: ClosedAtEnd) {
+    while let Some(answers) = answered.recv().await {
+        for (ack, answer) in answers {
+            // Whoever gave up waiting in the meantime is not told.
+            drop(ack.send(answer));
+        }
+    }
+}
+
+/// Tells the callers' side that the writer is gone and everybody answered, however it went.
 struct ClosedAtEnd(watch::Sender<bool>);
 
 impl Drop for ClosedAtEnd {
@@ -156,11 +167,9 @@ struct Writer<B> {
     backend: B,
     ledger: Arc<Mutex<Ledger>>,
     commands: mpsc::Receiver<Command>,
+    /// Never more than were in the queue.
+    answers: mpsc::UnboundedSender<Answers>,
     health: watch::Sender<StoreHealth>,
-    pacer: Pacer,
-    linger: Duration,
-    last_count: usize,
-    _closed: ClosedAtEnd,
 }
 
 impl<B: Backend> Writer<B> {
@@ -186,31 +195,22 @@ impl<B: Backend> Writer<B> {
         self.backend.close().await;
     }
 
-    /// Takes what waits; false when the queue is closed and empty.
-    ///
-    /// A lone caller is never held up. Where callers come in numbers, waiting a little for those that
-    /// were just answered makes fewer and larger batches, which costs far less per entry.
+    /// Takes what waits; false when the queue is closed and empty. Nobody is held up for a larger batch: while one is
+    /// committed, the next gathers by itself.
     async fn gather(&mut self, commands: &mut Vec<Command>) -> bool {
-        if self.commands.recv_many(commands, BATCH_MAX_COUNT).await == 0 {
-            return false;
-        }
-        let enough = self.last_count.min(BATCH_MAX_COUNT);
-        if enough > 1 && commands.len() < enough && !self.linger.is_zero() {
-            let mut pause = pin!(self.pacer.pause(self.linger));
-            while commands.len() < enough {
-                tokio::select! {
-                    biased;
-                    count = self.commands.recv_many(commands, BATCH_MAX_COUNT - commands.len()) => if count == 0 { break },
-                    () = &mut pause => break,
-                }
-            }
+        let Some(first) = self.commands.recv().await else { return false };
+        let mut bytes = first.bytes();
+        commands.push(first);
+        while commands.len() < BATCH_MAX_COUNT && bytes < BATCH_FULL_BYTES {
+            let Ok(command) = self.commands.try_recv() else { break };
+            bytes += command.bytes();
+            commands.push(command);
         }
         true
     }
 
     async fn write(&mut self, mut appends: Vec<Append>) {
         appends.retain(|append| !append.ack.is_closed());
-        self.last_count = appends.len();
         let wanted = lock(&self.ledger).wanted(appends.iter().map(|append| &append.prepared.entry));
         if !wanted.is_empty() {
             match self.backend.load(&wanted).await {
@@ -226,11 +226,10 @@ impl<B: Backend> Writer<B> {
         }
         let mut batch = Batch::default();
         let mut answers = Vec::with_capacity(appends.len());
-        {
-            let mut ledger = lock(&self.ledger);
-            for Append { prepared, ack } in appends {
-                answers.push((ack, ledger.append(prepared, &mut batch)));
-            }
+        for Append { prepared, ack } in appends {
+            // Locked for one entry at a time: those who look a call up are answering others.
+            let answer = lock(&self.ledger).append(prepared, &mut batch);
+            answers.push((ack, answer.map_err(AppendError::Conflict)));
         }
         if !batch.is_empty()
             && let Err(unavailable) = self.backend.commit(batch).await
@@ -239,10 +238,16 @@ impl<B: Backend> Writer<B> {
             return self.fail(answers.into_iter().map(|(ack, _)| ack).collect(), unavailable).await;
         }
         lock(&self.ledger).settle();
-        for (ack, answer) in answers {
-            // Whoever gave up waiting in the meantime is not told.
-            drop(ack.send(answer.map_err(AppendError::Conflict)));
-        }
+        self.answer(answers);
+    }
+
+    fn answer(&self, answers: Answers) {
+        // Without anybody to hand them out, the callers' runtime has ended.
+        drop(self.answers.send(answers));
+    }
+
+    fn refuse(&self, acks: impl IntoIterator<Item = Ack>, unavailable: Unavailable) {
+        self.answer(acks.into_iter().map(|ack| (ack, Err(unavailable.into()))).collect());
     }
 
     async fn number(&mut self, request: &NumberRequest, ack: oneshot::Sender<Result<GenerationNumbers, Unavailable>>) {
@@ -262,15 +267,14 @@ impl<B: Backend> Writer<B> {
     }
 
     /// Answers a batch that failed, and refuses whatever comes until the store can write again.
-    async fn fail(&mut self, acks: Vec<oneshot::Sender<Result<Receipt, AppendError>>>, unavailable: Unavailable) {
+    async fn fail(&mut self, acks: Vec<Ack>, unavailable: Unavailable) {
         self.health.send_replace(StoreHealth::Failing(unavailable.cause));
-        refuse(acks, unavailable);
+        self.refuse(acks, unavailable);
         let mut wait = HEAL_FIRST_WAIT;
         while self.refuse_for(wait).await {
             match self.backend.heal().await {
                 Ok(next) => {
                     lock(&self.ledger).reset(next);
-                    self.last_count = 0;
                     self.health.send_replace(StoreHealth::Serving);
                     return;
                 }
@@ -287,13 +291,14 @@ impl<B: Backend> Writer<B> {
         let mut pause = pin!(tokio::time::sleep(wait));
         loop {
             let command = tokio::select! {
+                biased;
                 () = &mut pause => return true,
                 command = self.commands.recv() => command,
             };
             let StoreHealth::Failing(cause) = *self.health.borrow() else { return true };
             let refused = Unavailable { cause, may_have_landed: false };
             match command {
-                Some(Command::Append(append)) => refuse([append.ack], refused),
+                Some(Command::Append(append)) => self.refuse([append.ack], refused),
                 Some(Command::Number(_, ack)) => drop(ack.send(Err(refused))),
                 Some(Command::Close) => self.commands.close(),
                 None => return false,
@@ -305,10 +310,4 @@ impl<B: Backend> Writer<B> {
 fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
     // A panic while it was held would have been in the rules of an append, and ended the writer.
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn refuse(acks: impl IntoIterator<Item = oneshot::Sender<Result<Receipt, AppendError>>>, unavailable: Unavailable) {
-    for ack in acks {
-        drop(ack.send(Err(unavailable.into())));
-    }
 }

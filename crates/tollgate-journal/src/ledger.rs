@@ -257,6 +257,11 @@ impl Ledger {
         self.histories.get(history)
     }
 
+    /// The numbers that the next history and the next fact get.
+    pub(crate) const fn next(&self) -> Counters {
+        self.next
+    }
+
     /// Every history that is known.
     pub(crate) fn histories(&self) -> impl Iterator<Item = (&History, &Known)> {
         self.histories.iter()

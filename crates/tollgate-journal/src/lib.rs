@@ -7,16 +7,18 @@
 //! [`tollgate_domain::UnavailableCause`]s and [`OpenError`]s.
 //!
 //! [`SqliteJournal`] is what a sidecar serves from, [`SqliteReader`] reads one without a sidecar,
-//! and [`MemoryJournal`] keeps the same rules in tests, benchmarks and simulation, durable nowhere.
+//! and [`MemoryJournal`] keeps the same rules in tests and benchmarks, durable nowhere. [`SimulatedJournal`]
+//! runs the real group commit over an imagined disk, which fails and forgets as the simulation says.
 
 mod backend;
 mod group_commit;
 mod ledger;
 mod memory;
 mod numbering;
-mod pacer;
+mod simulated;
 mod sqlite;
 mod summary;
 
 pub use memory::MemoryJournal;
+pub use simulated::{Fate, SimulatedDisk, SimulatedJournal, SyncFailed};
 pub use sqlite::{OpenError, Recovery, SqliteJournal, SqliteOptions, SqliteReader};

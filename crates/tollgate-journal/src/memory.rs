@@ -10,6 +10,7 @@ use tollgate_domain::{
     AppendError, BundleName, Entry, Evaluated, FactPage, FactQuery, GenerationNumbers, History, InvocationId, InvocationKey,
     InvocationRecord, LastActivated, Lookup, NumberRequest, PageLimit, Reader, Receipt, ResourceId, RunKey, SidecarId, Started,
     Store, StoreHealth, StoredFact, Terminal, ToolCallId, ToolCallPage, ToolCallSummary, Unavailable, UnavailableCause,
+    invariants,
 };
 
 use crate::{
@@ -18,16 +19,17 @@ use crate::{
     summary::{self, last_activated, last_of_decision, tool_call_summary},
 };
 
-/// A journal that ends with its process: for tests, benchmarks and simulation.
+/// A journal that ends with its process: for tests and benchmarks.
 #[derive(Debug)]
 pub struct MemoryJournal {
     record: Mutex<Record>,
     health: tokio::sync::watch::Sender<StoreHealth>,
 }
 
+/// Everything that was ever appended.
 #[derive(Debug)]
-struct Record {
-    ledger: Ledger,
+pub(crate) struct Record {
+    pub(crate) ledger: Ledger,
     /// Every fact; its position is its index, from 1.
     facts: Vec<StoredFact>,
     /// The positions of each history's facts, by its id.
@@ -62,7 +64,7 @@ impl MemoryJournal {
         self.health.send_replace(cause.map_or(StoreHealth::Serving, StoreHealth::Failing));
     }
 
-    fn record(&self) -> MutexGuard<'_, Record> {
+    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
         // Every change is made only after all that could fail.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,17 +181,17 @@ impl Reader for MemoryJournal {
 }
 
 impl Record {
-    fn append(&mut self, entry: Entry, bodies: Vec<Vec<u8>>) -> Result<Receipt, tollgate_domain::Conflict> {
+    pub(crate) fn append(&mut self, entry: Entry, bodies: Vec<Vec<u8>>) -> Result<Receipt, tollgate_domain::Conflict> {
         let mut batch = Batch::default();
-        let facts = entry.facts.clone();
+        let (facts, history) = (entry.facts.clone(), entry.history.clone());
         let receipt = self.ledger.append(Prepared { entry, bodies }, &mut batch)?;
         for (row, fact) in batch.facts.into_iter().zip(facts) {
             let (tool_call, invocation, tool) = match row.invocation {
                 Some(key) => (Some(key.tool_call), Some(key.invocation), Some(key.tool)),
                 None => (None, None, None),
             };
-            self.histories.entry(row.history).or_default().push(row.position);
-            self.facts.push(StoredFact {
+            let before = self.histories.get(&row.history).and_then(|positions| self.fact(*positions.last()?));
+            let fact = StoredFact {
                 sequence: row.sequence,
                 position: row.position,
                 tool_call,
@@ -199,7 +201,10 @@ impl Record {
                 previous: row.previous,
                 digest: row.digest,
                 fact,
-            });
+            };
+            debug_assert!(invariants::continues(&history, before, &fact));
+            self.histories.entry(row.history).or_default().push(row.position);
+            self.facts.push(fact);
         }
         for (_, activated) in batch.activations {
             let of = (activated.generation.bundle.clone(), activated.sidecar.clone());
@@ -208,7 +213,7 @@ impl Record {
         Ok(receipt)
     }
 
-    fn number(&mut self, request: NumberRequest) -> GenerationNumbers {
+    pub(crate) fn number(&mut self, request: NumberRequest) -> GenerationNumbers {
         let generations = self.bundles.entry(request.bundle.clone()).or_default();
         let is_same = |(before, _): &&(NumberRequest, GenerationNumbers)| {
             before.revision == request.revision && before.digest == request.digest

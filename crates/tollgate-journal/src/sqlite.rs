@@ -9,7 +9,7 @@ mod rows;
 mod thread;
 mod write;
 
-use std::{fmt, io, path::PathBuf, time::Duration};
+use std::{fmt, io, path::PathBuf};
 
 use async_trait::async_trait;
 use tollgate_domain::{
@@ -21,8 +21,8 @@ use tollgate_domain::{
 pub use open::{OpenError, Recovery};
 pub use read::SqliteReader;
 
-use self::{open::Opened, thread::Thread, write::SqliteBackend};
-use crate::group_commit::{GroupCommit, Pacing};
+use self::{open::Opened, write::SqliteBackend};
+use crate::group_commit::GroupCommit;
 
 /// How a journal is opened to serve from it.
 #[derive(Clone, Debug)]
@@ -35,8 +35,6 @@ pub struct SqliteOptions {
     pub sidecar: SidecarId,
     /// Most appends that may wait for the writer; more are refused as overloaded.
     pub max_queue: usize,
-    /// How long the writer holds a batch open for more, while callers come in numbers.
-    pub linger: Duration,
     /// The size to which the write-ahead log is filled at the start, in bytes, since overwriting is
     /// faster than growing; 0 leaves it as it is.
     pub wal_bytes: u64,
@@ -48,15 +46,7 @@ impl SqliteOptions {
     /// Options with the defaults.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, identity: (KeyId, Digest), sidecar: SidecarId) -> Self {
-        Self {
-            path: path.into(),
-            identity,
-            sidecar,
-            max_queue: 4_096,
-            linger: Duration::from_micros(200),
-            wal_bytes: 16 * 1_048_576,
-            readers: 4,
-        }
+        Self { path: path.into(), identity, sidecar, max_queue: 4_096, wal_bytes: 16 * 1_048_576, readers: 4 }
     }
 }
 
@@ -74,14 +64,14 @@ pub struct SqliteJournal {
 impl SqliteJournal {
     /// Opens a journal, or makes a new one. Must be called within a tokio runtime with IO and time.
     pub async fn open(options: SqliteOptions) -> Result<Self, OpenError> {
-        let pacing = Pacing { max_queue: options.max_queue, linger: options.linger };
+        let max_queue = options.max_queue;
         let path = options.path.clone();
         let failed = |source| OpenError::File { path: path.clone(), source };
         let opened = tokio::task::spawn_blocking(move || open::open(&options)).await;
         let Opened { writer, next, reader, sidecar, recovery } =
             opened.unwrap_or_else(|panic| Err(failed(io::Error::other(panic))))?;
-        let writer = Thread::start("journal-writer", writer).map_err(failed)?;
-        let commits = GroupCommit::start(SqliteBackend { writer, reader: reader.clone() }, next, pacing);
+        let (commits, writing) = GroupCommit::new(SqliteBackend { writer, reader: reader.clone() }, next, max_queue);
+        thread::run("journal-writer", writing).map_err(failed)?;
         Ok(Self { commits, reader, sidecar, recovery })
     }
 

@@ -20,6 +20,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// What one thread allocates, the journal's frees: with the system's allocator the two wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,

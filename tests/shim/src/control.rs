@@ -96,9 +96,10 @@ pub mod action {
     pub const SHORT: u64 = 1;
     /// Holds the call up: for so many milliseconds, or, with 0, until the rule is disarmed.
     pub const STALL: u64 = 2;
-    /// Kills the process before the call.
+    /// Kills the process before the call. It waits for so many milliseconds first, so that what the process said too
+    /// early gets out.
     pub const KILL: u64 = 3;
-    /// Kills the process in the midst of the call: half of a write is done, or all of another call.
+    /// Kills the process in the midst of the call: half of a write is done, or all of another call. It waits as well.
     pub const KILL_WITHIN: u64 = 4;
     /// Says that a sync was done, and does none.
     pub const LIE: u64 = 5;

@@ -37,8 +37,14 @@ pub(crate) fn ask(words: &'static [AtomicU64], operation: u64, file: u64) -> Ver
                 rule.stall();
                 Verdict::Pass
             }
-            action::KILL => system::kill(),
-            action::KILL_WITHIN => Verdict::KillWithin,
+            action::KILL => {
+                rule.stall();
+                system::kill()
+            }
+            action::KILL_WITHIN => {
+                rule.stall();
+                Verdict::KillWithin
+            }
             action::LIE => Verdict::Lie,
             _ => continue,
         };

@@ -2,8 +2,16 @@
 //!
 //! Each test starts a sidecar of its own in a directory of its own, and waits for what it expects
 //! instead of sleeping.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "tests may panic"
+)]
 
+mod bad_bundles;
 mod bundles;
 mod commands;
 mod contract;

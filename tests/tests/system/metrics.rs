@@ -28,7 +28,7 @@ pub(crate) async fn scrape(port: u16) -> String {
 }
 
 /// The value of a sample; 0 where it is not there.
-fn value(text: &str, sample: &str) -> u64 {
+pub(crate) fn value(text: &str, sample: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.map_or(0, |value| value.parse().unwrap())
 }
@@ -56,6 +56,7 @@ async fn decisions_generations_and_durations_are_counted_and_described() {
         ("tollgate_generation_changes_total{result=\"activated\"}", 1),
         ("tollgate_generation_changes_total{result=\"refused\"}", 1),
         ("tollgate_generation_number", 1),
+        ("tollgate_ready", 1),
         ("tollgate_evaluate_seconds_count", 4),
     ] {
         assert_eq!(value(&text, sample), expected, "{sample} in\n{text}");

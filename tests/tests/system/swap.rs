@@ -1,158 +1,235 @@
-//! Generations are swapped while clients ask: every answer, and every trace, is of one generation.
+//! Two bundles that contradict each other are swapped while clients ask: every answer, every trace and every stamp is of
+//! one of them, and of the one that it names.
+
+mod askers;
+mod rivals;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    path::Path,
+    sync::atomic::Ordering,
+    time::Duration,
 };
 
-use futures_util::StreamExt as _;
-use tokio::{sync::mpsc, task::JoinSet};
-use tokio_stream::wrappers::ReceiverStream;
-use tollgate_client::{
-    Gate,
-    v1::{self, evaluate_stream_response::Answer, history_entry::Event},
-};
-use tollgate_domain::Fact;
+use askers::{Answers, Askers};
+use rivals::Rival;
+use tokio::time::{MissedTickBehavior, interval};
+use tollgate_domain::{Evaluated, Fact, GenerationActivated, History, SystemRun};
 use tollgate_journal::SqliteReader;
 use tollgate_tests::{
     journal_file,
     sidecar::{Setup, Sidecar, eventually},
-    trees::{self, Tree},
-    wire,
+    soak, trees, wire,
 };
 
-const SWAPS: u32 = 24;
-const CLIENTS: usize = 6;
-const PIPELINED: usize = 16;
+/// Between two swaps of the long run; the short one swaps as fast as it can.
+const EVERY: Duration = Duration::from_millis(200);
 
-/// Two hooks that agree within a bundle and contradict those of the other. Hook by hook the rule is the
-/// other way round, so that any mixture shows.
-fn bundle(name: &str) -> Tree {
-    let allow = "@id(\"may\")\npermit (principal, action, resource);\n".to_owned();
-    let deny = "@id(\"must-not\")\n@code(\"CODE\")\nforbid (principal, action, resource == Tollgate::Tool::\"desk.read\");\n";
-    let second = "id: second\nkind: cedar\norder: 5\nmode: forbid_only\n";
-    let denied = deny.replace("CODE", &format!("denied_by_{name}"));
-    let (desk, other) = match name {
-        "open" => (allow, deny.replace("desk.read", "desk.write").replace("CODE", "denied_by_open")),
-        _ => (format!("{allow}\n{denied}"), denied.replace("desk.read", "desk.write")),
-    };
-    trees::with(
-        trees::gate(),
-        &[("hooks/desk/desk.cedar", &desk), ("hooks/second/hook.yaml", second), ("hooks/second/second.cedar", &other)],
-    )
+/// How a bundle takes the place of another.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// As Kubernetes swaps a volume's files.
+    ConfigMap,
+    /// Another directory by the same name, which counts when it has settled.
+    Settle,
 }
 
-/// The generation and decision of an answer.
-type Told = (String, u64, v1::Decision);
-
-fn told(response: &v1::EvaluateResponse) -> Told {
-    let generation = response.generation.clone().unwrap();
-    (generation.digest, generation.number, response.decision())
-}
-
-#[tokio::test]
-async fn p03_no_answer_and_no_trace_mixes_two_generations_while_they_are_swapped() {
-    let setup = Setup::without_bundle();
-    trees::publish(&bundle("open"), &setup.bundle(), 0);
-    let sidecar = setup.start().await;
-    let mut rules = HashMap::from([(sidecar.generation().await.digest, v1::Decision::Allow)]);
-
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut clients = JoinSet::new();
-    let runs: Vec<_> = (0..CLIENTS).map(|_| wire::run()).collect();
-    for (number, run) in runs.iter().enumerate() {
-        let (gate, run, stop) = (sidecar.gate().await, run.clone(), Arc::clone(&stop));
-        if number % 2 == 0 {
-            clients.spawn(ask(gate, run, stop));
-        } else {
-            clients.spawn(stream(gate, run, stop));
-        }
-    }
-    for version in 1..=SWAPS {
-        let (name, rule) = if version % 2 == 1 { ("closed", v1::Decision::Deny) } else { ("open", v1::Decision::Allow) };
-        let before = sidecar.generation().await;
-        trees::publish(&bundle(name), &sidecar.setup().bundle(), version);
-        let now = eventually("a swap", async || Some(sidecar.generation().await).filter(|now| now.digest != before.digest)).await;
-        assert!(now.number > before.number, "numbers rise");
-        rules.insert(now.digest, rule);
-    }
-    stop.store(true, Ordering::Relaxed);
-    let told: Vec<Told> = clients.join_all().await.into_iter().flatten().collect();
-
-    assert_eq!(rules.len(), 2);
-    for (digest, number, decision) in &told {
-        assert_eq!(rules.get(digest), Some(decision), "an answer of generation {number}");
-    }
-    let both = |decision| told.iter().filter(|(_, _, told)| *told == decision).count();
-    assert!(both(v1::Decision::Allow) > 20 && both(v1::Decision::Deny) > 20, "both rules were asked, {} times", told.len());
-
-    let activated = activations(&sidecar).await;
-    assert_eq!(activated.len(), usize::try_from(SWAPS).unwrap() + 1);
-    let (status, setup) = sidecar.stop().await;
-    assert!(status.success());
-    let reader = SqliteReader::open(setup.journal_path()).await.unwrap();
-    for run in &runs {
-        for stored in journal_file::facts_from(&reader, &journal_file::history(run)).await {
-            let Fact::GovernanceEvaluated(evaluated) = &stored.fact else { continue };
-            let (digest, hooks) = &activated[&evaluated.generation.number];
-            assert_eq!(*digest, evaluated.generation.digest.to_string());
-            for entry in &evaluated.trace.hooks {
-                let resource = entry.resource.as_ref().unwrap();
-                let expected = (resource.generation, entry.digest.unwrap().to_string());
-                assert_eq!(hooks[resource.id.as_str()], expected, "a hook of another generation in {evaluated:?}");
+impl Way {
+    fn put(self, rival: Rival, bundle: &Path, version: u32) {
+        match self {
+            Self::ConfigMap => trees::publish(&rival.tree(), bundle, version),
+            Self::Settle => {
+                let prepared = bundle.with_file_name("prepared");
+                trees::write(&rival.tree(), &prepared);
+                trees::put(&prepared, bundle);
             }
         }
     }
-    reader.close().await;
 }
 
-async fn ask(gate: Gate, run: v1::RunKey, stop: Arc<AtomicBool>) -> Vec<Told> {
-    let mut answers = Vec::new();
-    while !stop.load(Ordering::Relaxed) {
-        let answer = gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap();
-        answers.push(told(answer.response()));
-    }
-    answers
+/// P03
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p03_every_answer_is_of_one_generation_while_a_config_map_is_swapped() {
+    swap_under_load(Way::ConfigMap).await;
 }
 
-/// As [`ask`], over one stream with several elements in flight.
-async fn stream(gate: Gate, run: v1::RunKey, stop: Arc<AtomicBool>) -> Vec<Told> {
-    let (elements, receiver) = mpsc::channel(PIPELINED);
-    let mut stream = gate.raw().evaluate_stream(ReceiverStream::new(receiver)).await.unwrap().into_inner();
-    let ask = async || elements.send(wire::element(wire::call(&run, "desk.read", "{}"))).await.unwrap();
-    for _ in 0..PIPELINED {
-        ask().await;
+/// P03
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p03_every_answer_is_of_one_generation_while_directories_are_swapped() {
+    swap_under_load(Way::Settle).await;
+}
+
+async fn swap_under_load(way: Way) {
+    let (wanted_answers, wanted_swaps) = (soak::count(2_000, 500_000), 20);
+    let setup = Setup::without_bundle();
+    let mut rival = Rival::Open;
+    way.put(rival, &setup.bundle(), 0);
+    let sidecar = setup.start().await;
+    let mut number = sidecar.generation().await.number;
+    let askers = Askers::start(&sidecar, number).await;
+    let mut swaps = 0;
+    let mut pace = interval(if soak::is_on() { EVERY } else { Duration::from_millis(1) });
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while askers.answers() < wanted_answers || swaps < wanted_swaps {
+        pace.tick().await;
+        rival = rival.other();
+        swaps += 1;
+        way.put(rival, &sidecar.setup().bundle(), u32::try_from(swaps).unwrap());
+        number = activated_after(&sidecar, number).await;
+        askers.shared.visible.store(number, Ordering::SeqCst);
     }
-    let (mut answers, mut in_flight) = (Vec::new(), PIPELINED);
-    while in_flight > 0 {
-        let answer = stream.next().await.unwrap().unwrap();
-        let Some(Answer::Response(response)) = answer.answer else { panic!("an element got no decision: {answer:?}") };
-        answers.push(told(&response));
-        if stop.load(Ordering::Relaxed) {
-            in_flight -= 1;
-        } else {
-            ask().await;
+    let answers = askers.stop().await;
+    let (status, setup) = sidecar.stop().await;
+    assert!(status.success());
+    let faults = Faults::of(&answers, &setup).await;
+    assert_eq!(faults.activations, swaps + 1, "nothing was activated but the two, by turns");
+    faults.report(swaps);
+    faults.assert_none(&answers);
+}
+
+/// The number of the generation after this one, once the status tells of it.
+async fn activated_after(sidecar: &Sidecar, number: u64) -> u64 {
+    eventually("a swap", async || Some(sidecar.generation().await.number).filter(|now| *now > number)).await
+}
+
+/// What the journal says to what was told.
+#[derive(Debug, Default)]
+struct Faults {
+    activations: usize,
+    open: usize,
+    closed: usize,
+    /// Traces that are not, hook by hook, those of the generation that they name.
+    mixed: usize,
+    /// Answers that are neither's, or not on record.
+    spurious: usize,
+    /// Answers that name another generation than the one that decided.
+    wrongly_stamped: usize,
+    /// Answers of a generation that was replaced, and seen to be, before the call was made.
+    stale: usize,
+}
+
+impl Faults {
+    async fn of(answers: &Answers, setup: &Setup) -> Self {
+        let reader = SqliteReader::open(setup.journal_path()).await.unwrap();
+        let activated = activations(&reader, setup).await;
+        let mut faults = Self { activations: activated.len(), spurious: answers.spurious.len(), ..Self::default() };
+        for (run, told) in &answers.told {
+            let facts = journal_file::facts_from(&reader, &journal_file::history(run)).await;
+            let recorded: HashMap<_, _> = facts
+                .iter()
+                .filter_map(|stored| match &stored.fact {
+                    Fact::GovernanceEvaluated(evaluated) => Some((stored.invocation.as_ref()?.as_str(), evaluated)),
+                    _ => None,
+                })
+                .collect();
+            faults.mixed += recorded.values().filter(|evaluated| !is_of_one(evaluated, &activated)).count();
+            for told in told {
+                let Some(evaluated) = recorded.get(told.invocation.as_str()) else {
+                    faults.spurious += 1;
+                    continue;
+                };
+                *(if told.rival == Rival::Open { &mut faults.open } else { &mut faults.closed }) += 1;
+                let (stamp, record) = (&*told.generation, &evaluated.generation);
+                let same = (stamp.bundle.as_str(), stamp.number) == (record.bundle.as_str(), record.number)
+                    && stamp.digest == record.digest.to_string();
+                let rightly = activated.get(&stamp.number).is_some_and(|(rival, _)| *rival == told.rival);
+                faults.wrongly_stamped += usize::from(!same || !rightly);
+                faults.stale += usize::from(stamp.number < told.visible);
+            }
         }
+        reader.close().await;
+        faults
     }
-    answers
+
+    fn report(&self, swaps: usize) {
+        soak::report(&[
+            ("swaps", swaps),
+            ("evaluations while swapping: allowed", self.open),
+            ("evaluations while swapping: denied", self.closed),
+            ("evaluations while swapping: mixed", self.mixed),
+            ("evaluations while swapping: spurious", self.spurious),
+            ("evaluations while swapping: wrongly stamped", self.wrongly_stamped),
+            ("evaluations while swapping: stale", self.stale),
+        ]);
+    }
+
+    fn assert_none(&self, answers: &Answers) {
+        let faults = self.mixed + self.spurious + self.wrongly_stamped + self.stale;
+        assert_eq!(faults, 0, "{self:?} {:?}", answers.spurious.first());
+        assert!(self.open > 100 && self.closed > 100, "both were asked: {self:?}");
+    }
 }
 
-/// Digest and hooks of every activated generation, by number.
-async fn activations(sidecar: &Sidecar) -> BTreeMap<u64, (String, HashMap<String, (u64, String)>)> {
-    let request = v1::ListHistoryRequest { limit: 200, ..Default::default() };
-    let entries = sidecar.policy().await.list_history(request).await.unwrap().into_inner().entries;
-    let activated = entries.into_iter().filter_map(|entry| match entry.event {
-        Some(Event::Activated(activated)) => Some(activated),
-        _ => None,
+/// Every activation on record by its number, and whose content it is.
+async fn activations(reader: &SqliteReader, setup: &Setup) -> BTreeMap<u64, (Rival, GenerationActivated)> {
+    let rivals = [Rival::Open, Rival::Closed].map(|rival| {
+        let directory = setup.directory().join("alone");
+        trees::write(&rival.tree(), &directory);
+        (tollgate_policy::load(&directory).unwrap().digest, rival)
     });
-    activated
-        .map(|activated| {
-            let generation = activated.generation.unwrap();
-            let hooks = activated.hooks.into_iter().map(|hook| (hook.resource_id, (hook.generation, hook.digest)));
-            (generation.number, (generation.digest, hooks.collect()))
-        })
-        .collect()
+    let bundle = History::System(SystemRun::Bundle("system".parse().unwrap()));
+    let facts = journal_file::facts_from(reader, &bundle).await;
+    let activated = facts.into_iter().map(|stored| match stored.fact {
+        Fact::GenerationActivated(activated) => {
+            let (_, rival) = rivals.iter().find(|(digest, _)| *digest == activated.generation.digest).expect("one of the two");
+            (activated.generation.number, (*rival, activated))
+        }
+        other => panic!("nothing is refused: {other:?}"),
+    });
+    activated.collect()
+}
+
+/// Whether a decision is, hook by hook, the one of the generation that it names.
+fn is_of_one(evaluated: &Evaluated, activated: &BTreeMap<u64, (Rival, GenerationActivated)>) -> bool {
+    let Some((rival, activated)) = activated.get(&evaluated.generation.number) else { return false };
+    let of_it = evaluated.trace.hooks.iter().all(|entry| {
+        let resource = entry.resource.as_ref().unwrap();
+        let hook = activated.hooks.iter().find(|hook| hook.resource == resource.id);
+        hook.is_some_and(|hook| hook.generation == resource.generation && Some(hook.digest) == entry.digest)
+    });
+    of_it && evaluated.generation == activated.generation && rivals::shown(&evaluated.trace) == rival.trace()
+}
+
+/// P03: a call is answered while the next generation is being compiled, by a thread of its own.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn p03_calls_are_answered_while_a_large_bundle_is_compiled() {
+    let large = |version: u32| {
+        let policy =
+            |number| format!("@id(\"p{number}\")\npermit (principal, action, resource == Tollgate::Tool::\"desk.read\");\n");
+        let policies: String = (0..1_000).map(policy).collect();
+        trees::with(trees::gate(), &[("hooks/desk/desk.cedar", &format!("// version {version}\n{policies}"))])
+    };
+    let setup = Setup::without_bundle();
+    trees::publish(&large(0), &setup.bundle(), 0);
+    let sidecar = setup.start().await;
+    let (gate, run) = (sidecar.gate().await, wire::run());
+    // Whether a call fits into one compilation is luck; whether it can at all is not.
+    for version in 1.. {
+        let before = sidecar.generation().await;
+        trees::publish(&large(version), &sidecar.setup().bundle(), version);
+        let mut beside = 0;
+        while sidecar.generation().await == before {
+            let compiling = thread(sidecar.pid(), "tollgate-compil");
+            let answer = gate.evaluate(wire::call(&run, "desk.read", "{}")).await.unwrap();
+            let still = compiling.is_some() && thread(sidecar.pid(), "tollgate-compil") == compiling;
+            if still {
+                assert_eq!(answer.response().generation.as_ref(), Some(&before));
+                beside += 1;
+            }
+        }
+        if beside > 0 {
+            return;
+        }
+        assert!(version < 20, "no call was answered while a bundle was compiled");
+    }
+}
+
+/// The thread of a process that has this name, of which the kernel keeps fifteen bytes.
+#[cfg(target_os = "linux")]
+fn thread(process: u32, name: &str) -> Option<std::ffi::OsString> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let is_it =
+        |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name);
+    tasks.flatten().find(is_it).map(|task| task.file_name())
 }

@@ -261,3 +261,15 @@ async fn shutdown_does_not_wait_for_an_activation_that_the_journal_holds_up() {
     world.engine.shut_down().await;
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
+
+/// A journal that was closed or is damaged does not heal by waiting: nothing is activated, and nobody waits.
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_will_not_heal_ends_an_activation() {
+    for cause in [UnavailableCause::Closed, UnavailableCause::Corrupt] {
+        let world = World::empty(options());
+        world.fail(Some(cause));
+        let activating = world.activate("first", vec![hook("a")]);
+        tokio::time::timeout(Duration::from_mins(1), activating).await.unwrap();
+        assert!(world.engine.status().active.is_none());
+    }
+}

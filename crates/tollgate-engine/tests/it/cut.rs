@@ -216,3 +216,15 @@ async fn a_remote_hook_that_is_cut_leaves_a_started_call_that_is_closed() {
     answer FAILED by a tool_execution_cancelled; attempt 1, generation 1, sequence 3
     ");
 }
+
+/// Only the facts of a caller that is gone have time of their own: one that waits is answered in its time.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_the_journal_holds_up_is_answered_by_the_callers_deadline() {
+    let world = World::with(vec![hook("a").does(Does::Deny("limit"))]).await;
+    for (patience_ms, waited_ms) in [(400, 400), (4_000, 4_000), (9_000, 5_000)] {
+        world.store.next([Fault::Stall]);
+        let began = tokio::time::Instant::now();
+        world.ask_within(Duration::from_millis(patience_ms), call(&format!("i-{patience_ms}"))).await.unwrap_err();
+        assert_eq!(began.elapsed().as_millis(), waited_ms);
+    }
+}

@@ -80,3 +80,37 @@ async fn g13_an_allow_that_lands_while_the_engine_shuts_down_is_closed_before_th
       3 ToolCallCancelled cancelled journal_unavailable
     ");
 }
+
+/// What the doors run beside the calls: told to end by the token, and waited for.
+#[tokio::test(start_paused = true)]
+async fn tasks_of_the_doors_hear_of_the_drain_and_shutdown_waits_for_them() {
+    let world = World::with(vec![hook("a")]).await;
+    let (draining, ended) = (world.engine.draining(), Arc::new(Semaphore::new(0)));
+    let ending = Arc::clone(&ended);
+    world.engine.spawn(async move {
+        draining.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        ending.add_permits(1);
+    });
+    assert!(!world.engine.draining().is_cancelled());
+    world.engine.drain();
+    assert!(world.engine.draining().is_cancelled());
+    world.engine.shut_down().await;
+    assert_eq!(ended.available_permits(), 1);
+}
+
+/// Health is told by each change, and by nothing else.
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_readiness_is_woken_by_every_change_of_it_alone() {
+    let world = World::empty(crate::harness::options());
+    let mut readiness = world.engine.readiness();
+    world.settle().await;
+    assert!(!readiness.has_changed().unwrap());
+    world.activate("first", vec![hook("a")]).await;
+    assert!(readiness.has_changed().unwrap());
+    assert_eq!(*readiness.borrow_and_update(), Readiness::Serving);
+    world.activate("second", vec![hook("a")]).await;
+    assert!(!readiness.has_changed().unwrap());
+    world.engine.drain();
+    assert!(readiness.has_changed().unwrap());
+}

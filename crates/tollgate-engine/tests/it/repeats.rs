@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use tollgate_domain::{Arguments, Message, Reported};
 use tollgate_engine::EvaluateError;
 
-use crate::harness::{Does, World, allowed, assert_allowed, call, hook, refused};
+use crate::harness::{Does, Fault, World, allowed, assert_allowed, call, hook, refused};
 
 fn with_arguments(invocation: &str, arguments: &str) -> tollgate_domain::Call {
     tollgate_domain::Call { arguments: Arguments::parse(arguments.as_bytes()).unwrap(), ..call(invocation) }
@@ -144,6 +144,19 @@ async fn b10_an_allow_is_repeated_until_its_validity_ends_and_not_after() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     let error = world.ask(call("i-1")).await.unwrap_err();
     assert_eq!(error, EvaluateError::DecisionExpired("i-1".parse().unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b10_an_allow_that_the_clock_left_behind_while_it_was_written_is_not_given_even_once() {
+    let world = World::with(vec![hook("a")]).await;
+    world.store.next([Fault::Stall]);
+    let sent = world.send(call("i-1"));
+    world.settle().await;
+    world.jump_wall_clock(60_000_001);
+    world.store.let_go();
+    let expired = EvaluateError::DecisionExpired("i-1".parse().unwrap());
+    assert_eq!(sent.answer().await.unwrap_err(), expired);
+    assert_eq!(world.ask(call("i-1")).await.unwrap_err(), expired);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Retired generations: dropped after the last call that holds them, and by none of those.
+//! Bundles that decide no longer, or never did: dropped after the last call that holds them, and off its thread.
 
 use std::{
     sync::{Arc, Mutex},
@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
-use tollgate_domain::{Hook, HookAnswer, HookInput, Verdict};
+use tollgate_domain::{Bundle, Hook, HookAnswer, HookInput, Verdict};
 
 use crate::harness::{World, assert_allowed, bundle, call, hook, options};
 
@@ -33,11 +33,19 @@ impl Drop for Mortal {
     }
 }
 
-async fn with_mortal() -> (World, Arc<Semaphore>, Arc<Mutex<Option<ThreadId>>>) {
-    let (gate, dropped_on) = (Arc::new(Semaphore::new(0)), Arc::default());
+type DroppedOn = Arc<Mutex<Option<ThreadId>>>;
+
+/// A bundle with one hook, what lets its calls through, and the thread that dropped it.
+fn mortal(world: &World, revision: &str) -> (Bundle, Arc<Semaphore>, DroppedOn) {
+    let (gate, dropped_on) = (Arc::new(Semaphore::new(0)), DroppedOn::default());
+    let mut bundle = bundle(revision, vec![hook("a")], &world.log);
+    bundle.hooks[0].hook = Arc::new(Mortal { gate: Arc::clone(&gate), dropped_on: Arc::clone(&dropped_on) });
+    (bundle, gate, dropped_on)
+}
+
+async fn with_mortal() -> (World, Arc<Semaphore>, DroppedOn) {
     let world = World::empty(options());
-    let mut first = bundle("first", vec![hook("a")], &world.log);
-    first.hooks[0].hook = Arc::new(Mortal { gate: Arc::clone(&gate), dropped_on: Arc::clone(&dropped_on) });
+    let (first, gate, dropped_on) = mortal(&world, "first");
     world.engine.consider(Ok(first)).await;
     (world, gate, dropped_on)
 }
@@ -76,4 +84,28 @@ async fn a_reader_of_the_status_that_holds_a_retired_generation_does_not_hold_up
     world.engine.shut_down().await;
     assert!(began.elapsed() < Duration::from_secs(1));
     assert_eq!(held.active.as_ref().unwrap().reference().number, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bundle_that_is_not_activated_is_dropped_off_the_callers_thread() {
+    let world = World::empty(options());
+    world.activate("first", vec![hook("a")]).await;
+    let (confirmed, _gate, dropped_on) = mortal(&world, "first");
+    world.engine.consider(Ok(confirmed)).await;
+    assert_ne!(dropped(&dropped_on).await, std::thread::current().id(), "confirmed");
+
+    let (mut newer, _gate, _) = mortal(&world, "newer");
+    newer.serial = Some(2);
+    world.engine.consider(Ok(newer)).await;
+    let (mut older, _gate, dropped_on) = mortal(&world, "older");
+    older.serial = Some(1);
+    world.engine.consider(Ok(older)).await;
+    assert_ne!(dropped(&dropped_on).await, std::thread::current().id(), "older than the active one");
+
+    let (mut twice, _gate, dropped_on) = mortal(&world, "twice");
+    twice.hooks.extend(bundle("other", vec![hook("a")], &world.log).hooks);
+    world.engine.consider(Ok(twice)).await;
+    assert_ne!(dropped(&dropped_on).await, std::thread::current().id(), "two hooks of one id");
+
+    assert_eq!(world.engine.status().active.as_ref().unwrap().revision().as_str(), "newer");
 }

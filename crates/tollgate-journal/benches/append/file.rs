@@ -7,16 +7,12 @@ use tollgate_domain::{GenerationNumbers, NumberRequest, Unavailable, Unavailable
 use super::{
     backend::Backend,
     ledger::{Batch, Counters, Found, Wanted},
-    thread::Thread,
 };
 
 const FILE_BYTES: usize = 64 * 1_048_576;
 
 #[derive(Debug)]
-pub(crate) struct FileBackend(Thread<Log>);
-
-#[derive(Debug)]
-struct Log {
+pub(crate) struct FileBackend {
     file: File,
     at: u64,
     buffer: Vec<u8>,
@@ -27,11 +23,9 @@ impl FileBackend {
         let mut file = File::create(path).unwrap();
         file.write_all(&vec![0; FILE_BYTES]).unwrap();
         file.sync_all().unwrap();
-        Self(Thread::start("log-writer", Log { file, at: 0, buffer: Vec::new() }).unwrap())
+        Self { file, at: 0, buffer: Vec::new() }
     }
-}
 
-impl Log {
     fn write(&mut self, batch: &Batch) {
         self.buffer.clear();
         for fact in &batch.facts {
@@ -62,7 +56,7 @@ impl Backend for FileBackend {
     }
 
     async fn commit(&mut self, batch: Batch) -> Result<(), Unavailable> {
-        self.0.run(move |log| log.write(&batch)).await.unwrap();
+        self.write(&batch);
         Ok(())
     }
 

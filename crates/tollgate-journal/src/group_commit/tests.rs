@@ -65,8 +65,10 @@ fn start(max_queue: usize) -> (Arc<GroupCommit>, Arc<Control>) {
         batches: Mutex::new(Vec::new()),
         closed: AtomicBool::new(false),
     });
-    let pacing = Pacing { max_queue, linger: Duration::ZERO };
-    (Arc::new(GroupCommit::start(Fake(Arc::clone(&control)), START, pacing)), control)
+    let (commits, writing) = GroupCommit::new(Fake(Arc::clone(&control)), START, max_queue);
+    #[expect(clippy::disallowed_methods, reason = "tests may spawn")]
+    let _detached = tokio::spawn(writing);
+    (Arc::new(commits), control)
 }
 
 fn entry() -> Entry {
@@ -87,9 +89,13 @@ type Answer = tokio::task::JoinHandle<Result<Receipt, AppendError>>;
 
 /// Sends an append, and lets everything run that can.
 async fn send(commits: &Arc<GroupCommit>) -> Answer {
+    send_entry(commits, entry()).await
+}
+
+async fn send_entry(commits: &Arc<GroupCommit>, entry: Entry) -> Answer {
     let commits = Arc::clone(commits);
     #[expect(clippy::disallowed_methods, reason = "tests may spawn")]
-    let answer = tokio::spawn(async move { commits.append(entry()).await });
+    let answer = tokio::spawn(async move { commits.append(entry).await });
     settle().await;
     answer
 }
@@ -120,6 +126,25 @@ async fn what_arrives_during_a_commit_shares_the_next() {
         assert_eq!(other.await.unwrap().unwrap().sequence, sequence);
     }
     assert_eq!(*control.batches.lock().unwrap(), [1, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_of_large_entries_takes_no_more_once_it_is_large() {
+    let (commits, control) = start(16);
+    let first = send(&commits).await;
+    let mut large = entry();
+    // 4,000 facts are more than half a mebibyte, and less than one.
+    large.facts = large.facts.iter().cycle().take(4_000).cloned().collect();
+    let mut others = Vec::new();
+    for entry in [large.clone(), large.clone(), entry(), large] {
+        others.push(send_entry(&commits, entry).await);
+    }
+    control.permits.add_permits(3);
+    first.await.unwrap().unwrap();
+    for other in others {
+        other.await.unwrap().unwrap();
+    }
+    assert_eq!(*control.batches.lock().unwrap(), [1, 8_000, 4_001]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,6 @@ use super::{
     open,
     read::SqliteReader,
     rows::{self, CORRUPT, history_columns, stored},
-    thread::Thread,
 };
 use crate::{
     backend::Backend,
@@ -23,10 +22,10 @@ use crate::{
 /// What must fit in before a store that failed serves again.
 const PROBE_BYTES: i64 = 262_144;
 
-/// The writer's thread, as the group commit sees it.
+/// The writing side as the group commit sees it, on a thread that may wait for the disk.
 #[derive(Debug)]
 pub(super) struct SqliteBackend {
-    pub(super) writer: Thread<Writer>,
+    pub(super) writer: Writer,
     pub(super) reader: SqliteReader,
 }
 
@@ -45,32 +44,27 @@ pub(super) struct Writer {
 
 impl Backend for SqliteBackend {
     async fn load(&mut self, wanted: &[Wanted]) -> Result<Vec<Found>, UnavailableCause> {
-        let wanted = wanted.to_vec();
-        self.writer.run(move |writer| writer.load(&wanted)).await.unwrap_or(Err(UnavailableCause::Closed))
+        self.writer.load(wanted)
     }
 
     async fn commit(&mut self, batch: Batch) -> Result<(), Unavailable> {
-        self.writer.run(move |writer| writer.commit(&batch)).await.unwrap_or(Err(TORN_DOWN))
+        self.writer.commit(&batch)
     }
 
     async fn number(&mut self, request: &NumberRequest) -> Result<GenerationNumbers, Unavailable> {
-        let request = request.clone();
-        self.writer.run(move |writer| writer.number(&request)).await.unwrap_or(Err(TORN_DOWN))
+        self.writer.number(request)
     }
 
     async fn heal(&mut self) -> Result<Counters, UnavailableCause> {
-        self.writer.run(Writer::heal).await.unwrap_or(Err(UnavailableCause::Closed))
+        self.writer.heal()
     }
 
     async fn close(&mut self) {
         // Only the last connection can take the log's files away.
         self.reader.close().await;
-        self.writer.run(Writer::close).await.ok();
+        self.writer.close();
     }
 }
-
-/// What became of a job whose thread ended within it is not known.
-const TORN_DOWN: Unavailable = Unavailable { cause: UnavailableCause::Closed, may_have_landed: true };
 
 impl Writer {
     fn load(&self, wanted: &[Wanted]) -> Result<Vec<Found>, UnavailableCause> {

@@ -17,6 +17,10 @@ use std::{env, net::SocketAddr, path::PathBuf, sync::Arc};
 use tollgate_journal::MemoryJournal;
 
 /// As the program's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// As the program's.
 const STACK_BYTES: usize = 16 * 1_048_576;
 
 /// Where a server listens and what it reads.

@@ -1,0 +1,70 @@
+//! What holds of every record, as plain functions: the product asserts them where it is built for
+//! debugging, and the simulation of whatever survived.
+//!
+//! Each says anew, from the outside, what the code that keeps it says by construction.
+
+use crate::{
+    journal::{InvocationKey, chain_digest},
+    outcome::NoticeRecord,
+    read::StoredFact,
+    run::History,
+    trace::{Decision, Enforcement, HookEvaluation, Trace, VerdictKind, WhenNoHookMatches},
+};
+
+/// The decision follows from the entries: ALLOW has no enforced refusal, and an enforced Allowed unless silence
+/// allows; a refusal is that of the last entry, or of silence.
+#[must_use]
+pub fn decision_follows(trace: &Trace, silence: WhenNoHookMatches) -> bool {
+    let enforced = || trace.hooks.iter().filter(|entry| entry.enforcement == Enforcement::Enforce);
+    let said = |verdict| enforced().any(|entry| entry.verdict == verdict);
+    let refused = said(VerdictKind::Denied) || said(VerdictKind::Failed);
+    let silent = !refused && !said(VerdictKind::Allowed);
+    let by = |verdict| {
+        let last = trace.hooks.last();
+        last.is_some_and(|last| {
+            last.verdict == verdict && Some(&last.hook) == trace.decided_by.as_ref() && last.code == trace.code
+        })
+    };
+    match trace.decision {
+        Decision::Allow | Decision::Mocked => {
+            !refused && (!silent || silence == WhenNoHookMatches::Allow) && trace.decided_by.is_none() && trace.code.is_none()
+        }
+        Decision::Deny if silent => silence == WhenNoHookMatches::Deny && trace.decided_by.is_none(),
+        Decision::Deny => by(VerdictKind::Denied),
+        Decision::Failed => by(VerdictKind::Failed),
+    }
+}
+
+/// The hooks were asked one after the other: positions without gaps from 1, and within the first two bands by rising
+/// order and id.
+#[must_use]
+pub fn asked_in_order(trace: &Trace) -> bool {
+    let place = |entry: &HookEvaluation| (entry.order, entry.hook.as_str().to_owned());
+    let asked = || trace.hooks.iter().filter(|entry| entry.digest.is_some());
+    trace.hooks.iter().zip(1..).all(|(entry, position)| entry.position == position)
+        && asked().zip(asked().skip(1)).all(|(before, after)| place(before) < place(after))
+}
+
+/// Exactly the entered hooks that wanted to be told were told, in reverse.
+#[must_use]
+pub fn told_in_reverse(trace: &Trace, notices: &[NoticeRecord]) -> bool {
+    let wanted = trace.entered().rev().filter(|entry| entry.outcome);
+    let told = notices.iter().map(|notice| (&notice.hook, notice.source));
+    wanted.map(|entry| (&entry.hook, entry.source)).eq(told)
+}
+
+/// A fact continues its history: the next sequence, and the digest of the fact before it, or of nothing.
+#[must_use]
+pub fn continues(history: &History, before: Option<&StoredFact>, fact: &StoredFact) -> bool {
+    let (sequence, previous) = before.map_or_else(|| (0, history.genesis()), |before| (before.sequence, before.digest));
+    let key = match (&fact.tool_call, &fact.invocation, &fact.tool) {
+        (Some(tool_call), Some(invocation), Some(tool)) => {
+            Some(InvocationKey { tool_call: tool_call.clone(), invocation: invocation.clone(), tool: tool.clone() })
+        }
+        _ => None,
+    };
+    let Ok(body) = fact.fact.encode() else { return false };
+    fact.sequence == sequence + 1
+        && fact.previous == previous
+        && fact.digest == chain_digest(&previous, fact.sequence, fact.attempt, key.as_ref(), &body)
+}
