@@ -48,15 +48,15 @@ pub fn check(directory: &Path) -> Report {
 }
 
 /// The bundle in a directory, or every reason why it is none.
-pub fn load(directory: &Path) -> Result<Bundle, Report> {
+pub fn load(directory: &Path) -> Result<Bundle, Box<Report>> {
     let Compiled { bundle, report } = from_directory(directory, Kind::Managed);
-    bundle.ok_or(report)
+    bundle.ok_or_else(|| report.into())
 }
 
 /// The hooks of a sidecar's own configuration, from a bundle of their own without `workspaces/`.
-pub fn load_local(directory: &Path) -> Result<Vec<HookDefinition>, Report> {
+pub fn load_local(directory: &Path) -> Result<Vec<HookDefinition>, Box<Report>> {
     let Compiled { bundle, report } = from_directory(directory, Kind::Local);
-    bundle.map(|bundle| bundle.hooks).ok_or(report)
+    bundle.map(|bundle| bundle.hooks).ok_or_else(|| report.into())
 }
 
 fn from_directory(directory: &Path, kind: Kind) -> Compiled {

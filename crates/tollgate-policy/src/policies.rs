@@ -29,7 +29,7 @@ pub(crate) struct Speech {
 /// The policies of one hook.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
-    pub(crate) policies: Vec<Policy>,
+    pub(crate) parsed: Vec<Policy>,
     pub(crate) speeches: HashMap<PolicyId, Speech>,
     /// Where each policy begins, by the id under which Cedar knows it.
     pub(crate) places: HashMap<cedar_policy::PolicyId, Place>,
@@ -112,7 +112,7 @@ impl Reading<'_> {
         // A policy without a usable id is validated all the same, so that its other findings show too.
         let known = id.as_ref().map_or_else(|| format!("{}#{}", source.path, place.start), ToString::to_string);
         let known = names::policy(&known);
-        self.policies.policies.push(policy.new_id(known.clone()));
+        self.policies.parsed.push(policy.new_id(known.clone()));
         self.policies.places.insert(known, (source.clone(), head));
         if let Some(id) = id {
             self.policies.speeches.insert(id, speech);
@@ -190,7 +190,7 @@ impl Reading<'_> {
     }
 
     fn validate(&mut self, schema: &CompiledSchema) {
-        let Ok(set) = PolicySet::from_policies(self.policies.policies.iter().cloned()) else {
+        let Ok(set) = PolicySet::from_policies(self.policies.parsed.iter().cloned()) else {
             // Every id is unique by now.
             self.findings.about(FindingCode::NotCompiled, "", "the policies do not form a set");
             return;

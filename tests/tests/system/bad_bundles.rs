@@ -46,7 +46,7 @@ async fn refused(kinds: impl Iterator<Item = &Kind>) -> usize {
     let setup = setup.set("policy.local_hooks", "'{dir}/local'").set("metrics.listen", &format!("127.0.0.1:{port}"));
     let sidecar = setup.start().await;
     let generation = sidecar.generation().await;
-    let load = Load::start(&sidecar).await;
+    let load = Load::within(&sidecar, load::PATIENT).await;
     let mut seen: Vec<v1::GenerationRefused> = Vec::new();
     for kind in kinds {
         let refused = put(&sidecar, kind, seen.last().and_then(|last| last.at)).await;

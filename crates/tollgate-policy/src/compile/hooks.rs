@@ -95,7 +95,7 @@ impl HookCompiler<'_> {
         };
         let texts: Vec<_> = self.place.policies.iter().filter_map(|path| self.tree.text(path, findings)).collect();
         let policies = policies::read(self.directory, &texts, schema.as_ref(), findings);
-        let count = policies.policies.len();
+        let count = policies.parsed.len();
         let enabled = file.as_ref().is_some_and(|file| file.enabled);
         let definition = file.zip(schema).and_then(|(file, schema)| {
             let actions = self.actions(&file, &schema, source, findings)?;
@@ -115,9 +115,9 @@ impl HookCompiler<'_> {
         entities: Arc<EntityStore>,
         findings: &mut Findings,
     ) -> Option<HookDefinition> {
-        let literals: BTreeSet<_> = policies.policies.iter().flat_map(cedar_policy::Policy::entity_literals).collect();
-        let count = policies.policies.len();
-        let Ok(index) = PolicyIndex::new(policies.policies) else {
+        let literals: BTreeSet<_> = policies.parsed.iter().flat_map(cedar_policy::Policy::entity_literals).collect();
+        let count = policies.parsed.len();
+        let Ok(index) = PolicyIndex::new(policies.parsed) else {
             findings.about(FindingCode::NotCompiled, self.directory, "the policies do not form a set");
             return None;
         };

@@ -29,7 +29,7 @@ impl Files {
     }
 
     /// Loads the bundle from a directory, as every bundle is loaded.
-    pub(crate) fn load(&self) -> Result<Bundle, Report> {
+    pub(crate) fn load(&self) -> Result<Bundle, Box<Report>> {
         let directory = tempfile::tempdir().unwrap();
         for (path, content) in &self.0 {
             write(&directory.path().join(path), content);

@@ -220,7 +220,7 @@ fn schemas_and_entities() -> Vec<Kind> {
         entities(
             "an entity that does not fit",
             "TG0402",
-            "does not conform",
+            "should not exist according to the schema",
             r#"[{"uid":{"type":"Tollgate::Agent","id":"a"},"attrs":{"tier":1},"parents":[]}]"#,
         ),
         entities(
@@ -309,6 +309,7 @@ fn sound() -> Vec<Kind> {
             "duplicate_hook",
             LOCAL_HOOK,
             &[
+                ("bundle.yaml", &good(3)["bundle.yaml"]),
                 ("hooks/mine/hook.yaml", &format!("id: {LOCAL_HOOK}\nkind: cedar\norder: 0\nmode: forbid_only\n")),
                 ("hooks/mine/a.cedar", "@id(\"x\")\nforbid (principal, action, resource);\n"),
             ],
