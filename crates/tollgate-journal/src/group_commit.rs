@@ -172,6 +172,13 @@ struct Writer<B> {
     health: watch::Sender<StoreHealth>,
 }
 
+/// However the writer ends, nothing is written any more.
+impl<B> Drop for Writer<B> {
+    fn drop(&mut self) {
+        self.health.send_replace(StoreHealth::Failing(UnavailableCause::Closed));
+    }
+}
+
 impl<B: Backend> Writer<B> {
     async fn run(mut self) {
         let mut commands = Vec::new();
@@ -191,7 +198,6 @@ impl<B: Backend> Writer<B> {
                 self.number(&request, ack).await;
             }
         }
-        self.health.send_replace(StoreHealth::Failing(UnavailableCause::Closed));
         self.backend.close().await;
     }
 

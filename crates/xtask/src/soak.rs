@@ -1,4 +1,4 @@
-//! The long run: the fault and swap suites that `cargo xtask test` runs in small, with `SOAK` set.
+//! The long run: the fault, swap and simulation suites that `cargo xtask test` runs in small.
 
 use std::{collections::BTreeMap, fs};
 
@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 
 use crate::{setup, step};
 
-/// Where the tests leave their figures.
+/// Where the tests leave their figures, under the root.
 const FIGURES: &str = "target/soak-figures.tsv";
 /// The tests that look at `SOAK`.
-const TESTS: &str = "binary(system) & test(/^(faults|swap|bad_bundles)::/)";
+const TESTS: &str = "binary(simulation) | (binary(system) & test(/^(faults|swap|bad_bundles)::/))";
 
 /// Runs the suites and shows their figures. Built for release: it is the counts that matter here, and what the optimiser
 /// makes of the program is what runs elsewhere.
@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<()> {
     let figures = step::root().join(FIGURES);
     fs::write(&figures, "").with_context(|| FIGURES)?;
     let run = ["nextest", "run", "--release", "--locked", "--package", "tollgate-tests", "--profile", "soak", "-E", TESTS];
-    let ran = step::run("soak", step::cargo(run).env("SOAK", "1"));
+    let ran = step::run("soak", step::cargo(run).env("SOAK", &figures));
     show(&fs::read_to_string(&figures).with_context(|| FIGURES)?);
     ran
 }

@@ -18,6 +18,8 @@ struct Control {
     permits: Semaphore,
     /// How commits end; `None` is success.
     failure: Mutex<Option<Unavailable>>,
+    /// Whether a commit panics.
+    panics: AtomicBool,
     /// Whether healing works.
     heals: AtomicBool,
     /// The facts of each batch that was committed.
@@ -34,6 +36,7 @@ impl Backend for Fake {
 
     async fn commit(&mut self, batch: Batch) -> Result<(), Unavailable> {
         self.0.permits.acquire().await.unwrap().forget();
+        assert!(!self.0.panics.load(Ordering::Relaxed), "as the test asks");
         if let Some(failure) = *self.0.failure.lock().unwrap() {
             return Err(failure);
         }
@@ -61,6 +64,7 @@ fn start(max_queue: usize) -> (Arc<GroupCommit>, Arc<Control>) {
     let control = Arc::new(Control {
         permits: Semaphore::new(0),
         failure: Mutex::new(None),
+        panics: AtomicBool::new(false),
         heals: AtomicBool::new(false),
         batches: Mutex::new(Vec::new()),
         closed: AtomicBool::new(false),
@@ -233,4 +237,17 @@ async fn close_does_not_wait_for_a_failing_store_to_heal() {
     commits.close().await;
     assert!(control.closed.load(Ordering::Relaxed));
     assert_eq!(commits.health(), StoreHealth::Failing(UnavailableCause::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_panics_leaves_a_closed_journal_and_nobody_waiting() {
+    let (commits, control) = start(8);
+    let (first, second) = (send(&commits).await, send(&commits).await);
+    control.panics.store(true, Ordering::Relaxed);
+    control.permits.add_permits(1);
+    let closed = |may_have_landed| Err(Unavailable { cause: UnavailableCause::Closed, may_have_landed }.into());
+    assert_eq!((first.await.unwrap(), second.await.unwrap()), (closed(true), closed(true)));
+    assert_eq!(commits.health(), StoreHealth::Failing(UnavailableCause::Closed));
+    assert_eq!(commits.append(entry()).await, closed(false));
+    commits.close().await;
 }
