@@ -164,10 +164,8 @@ impl Play<'_> {
                 self.world.count("crashes");
                 self.sim.crash(name(sidecar));
             }
-            Event::Stop(sidecar) => {
-                self.world.count("shutdowns");
-                self.sidecars[sidecar].stop.notify_one();
-            }
+            // To a process that does not serve yet it says nothing, and to the next one neither.
+            Event::Stop(sidecar) => self.sidecars[sidecar].stop.notify_waiters(),
             Event::Start(sidecar) => self.sim.bounce(name(sidecar)),
             Event::Part(sidecar, caller) => self.sim.partition(name(sidecar), self.callers[caller].as_str()),
             Event::Join(sidecar, caller) => self.sim.repair(name(sidecar), self.callers[caller].as_str()),

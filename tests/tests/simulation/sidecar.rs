@@ -113,6 +113,7 @@ impl Sidecar {
             }
         }
         engine.shut_down().await;
+        world.count("shutdowns");
         world.note(|| format!("{} has stopped", self.name));
         Ok(())
     }

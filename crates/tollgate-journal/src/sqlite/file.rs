@@ -123,6 +123,11 @@ pub(super) fn log_of(database: &Path) -> PathBuf {
     beside(database, "-wal")
 }
 
+/// Whether a transaction of the time before the write-ahead log was cut off.
+pub(super) fn has_rollback_journal(database: &Path) -> bool {
+    beside(database, "-journal").exists()
+}
+
 /// Fills the write-ahead log with zeros up to a size, so that commits overwrite blocks that exist
 /// instead of growing the file. SQLite ends its log at the first frame without a right checksum, so
 /// what follows it never matters. Where there is no room the log is left as it was.

@@ -179,8 +179,12 @@ pub(super) fn open(options: &SqliteOptions) -> Result<Opened, OpenError> {
     match before {
         Before::Foreign => return Err(OpenError::NotAJournal { path: path.clone() }),
         Before::Nothing => file::make_database(path).map_err(file_error)?,
-        // Before anything writes to a database that may be another program's.
-        Before::Database { .. } => read_schema(path, &Target::of(path), false)?,
+        // Before anything writes to a database that may be another program's. A first start that was cut off while it turned
+        // on the write-ahead log leaves what a connection that only reads cannot undo: there it reads what stands.
+        Before::Database { .. } => {
+            let immutable = file::has_rollback_journal(path);
+            read_schema(path, &Target { immutable, ..Target::of(path) }, false)?;
+        }
     }
 
     let mut connection = connect_to_write(path).map_err(|error| opening(path, &error))?;

@@ -55,6 +55,36 @@ async fn p09_new_clean_and_cut_off_journals_are_told_apart() {
     journal.close().await;
 }
 
+/// As a kill leaves it while SQLite turns on the write-ahead log: the page that says so, and a rollback journal that holds
+/// what it said before.
+#[tokio::test]
+async fn p08_a_first_start_that_was_cut_off_before_there_was_a_log_is_made_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("journal.db");
+    sql(&path, "PRAGMA user_version = 1; PRAGMA user_version = 0").unwrap();
+    let before = fs::read(&path).unwrap();
+    fs::write(path.with_file_name("journal.db-journal"), rollback_journal(&before)).unwrap();
+    let journal = open(&path).await.unwrap();
+    fill(&journal, 1).await;
+    journal.close().await;
+}
+
+/// A rollback journal of one page, after <https://www.sqlite.org/fileformat.html#the_rollback_journal>.
+fn rollback_journal(page: &[u8]) -> Vec<u8> {
+    const SECTOR: usize = 512;
+    let size = u32::try_from(page.len()).unwrap();
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>();
+    let mut journal = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7".to_vec();
+    // One record, a nonce of 0, a database of one page.
+    journal.extend(numbers(&[1, 0, 1, u32::try_from(SECTOR).unwrap(), size]));
+    journal.resize(SECTOR, 0);
+    journal.extend(numbers(&[1]));
+    journal.extend_from_slice(page);
+    let checked = (1..).map(|step| page.len().saturating_sub(200 * step)).take_while(|at| *at > 0);
+    journal.extend(numbers(&[checked.map(|at| u32::from(page[at])).sum()]));
+    journal
+}
+
 #[tokio::test]
 async fn files_are_for_their_owner_alone_and_gone_after_closing() {
     let directory = tempfile::tempdir().unwrap();
