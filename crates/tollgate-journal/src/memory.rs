@@ -64,6 +64,12 @@ impl MemoryJournal {
         self.health.send_replace(cause.map_or(StoreHealth::Serving, StoreHealth::Failing));
     }
 
+    /// The position of the last fact; 0 while there is none.
+    #[must_use]
+    pub fn last_position(&self) -> u64 {
+        self.record().facts.len() as u64
+    }
+
     pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
         // Every change is made only after all that could fail.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)

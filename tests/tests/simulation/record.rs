@@ -30,6 +30,8 @@ struct Life {
     evaluated: Option<(u64, Evaluated)>,
     terminal: Option<(u64, Terminal)>,
     sidecar: String,
+    /// The position of the latest fact.
+    last: u64,
 }
 
 impl Record {
@@ -68,6 +70,7 @@ impl Record {
             for fact in facts {
                 let Some(id) = &fact.invocation else { continue };
                 let life = lives.entry(id.clone()).or_default();
+                life.last = fact.position;
                 match life.state.step(&fact.fact) {
                     Ok(state) => life.state = state,
                     Err(illegal) => world.require(false, || format!("{id}: {illegal}")),
@@ -156,7 +159,7 @@ impl Record {
     pub(crate) fn check_settled(&self, world: &World, sidecars: &[Arc<Sidecar>]) {
         for (id, life) in &self.lives {
             let told = world.seen().told.keys().any(|(_, known)| known == id);
-            let alive = sidecars.iter().any(|sidecar| sidecar.name == life.sidecar && world.touched(id, sidecar));
+            let alive = sidecars.iter().any(|sidecar| sidecar.name == life.sidecar && world.is_since_start(life.last, sidecar));
             let hanging = match life.state {
                 InvocationState::Open => !told,
                 InvocationState::Started => true,

@@ -73,15 +73,11 @@ impl Sidecar {
     /// One process of it, from start to shutdown.
     pub(crate) async fn run(self: Arc<Self>, world: Arc<World>, store: Arc<dyn Store>) -> turmoil::Result {
         world.starts(&self);
-        let (fresh, name) = (Arc::clone(&world), self.name);
+        let fresh = Arc::clone(&world);
         let parts = EngineParts {
             store,
             clock: Arc::<SimulatedClock>::clone(&self.clock),
-            fresh_invocation: Box::new(move || {
-                let invocation = fresh.fresh("fresh");
-                fresh.touch(name, &invocation);
-                invocation
-            }),
+            fresh_invocation: Box::new(move || fresh.fresh("fresh")),
             key: IdentityKey::from_bytes(&[7; 32]).unwrap(),
             local_hooks: hooks::local_hooks(&world),
         };
@@ -124,9 +120,6 @@ impl Sidecar {
         let asked = Asked::now(number);
         match world.asked(number) {
             Ask::Evaluate { call, timeout, .. } => {
-                if let Some(invocation) = &call.invocation {
-                    world.touch(self.name, invocation);
-                }
                 let cancel = CancellationToken::new();
                 let rights = Rights::default();
                 let mut evaluating = pin!(engine.evaluate(&rights, *call, timeout, &cancel));

@@ -2,7 +2,7 @@
 //! that is held against the record, some of it in the moment of an answer.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt::{self, Write as _},
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
@@ -98,16 +98,16 @@ pub(crate) struct Seen {
     replies: HashMap<usize, Reply>,
     /// First decision that was told of each invocation, and the script that it was told for.
     pub(crate) told: HashMap<Id, (Told, Script)>,
+    /// Invocations of which a decision was told that is no repeat.
+    fresh_told: HashSet<Id>,
     /// First outcome that was told of each invocation.
     pub(crate) outcomes: HashMap<Id, (Option<Outcome>, Outcome)>,
     /// Notices, in order, by hook.
     pub(crate) notified: HashMap<InvocationId, Vec<&'static str>>,
     pub(crate) figures: BTreeMap<&'static str, usize>,
     fresh: u64,
-    /// Which process each sidecar is in.
-    processes: HashMap<&'static str, u32>,
-    /// Which processes had to do with an invocation.
-    touched: HashMap<InvocationId, Vec<(&'static str, u32)>>,
+    /// The last position before each sidecar's present process.
+    started: HashMap<&'static str, u64>,
     /// Everything that happened, for whoever reads it and for comparing two runs of one seed.
     pub(crate) transcript: String,
     pub(crate) broken: Vec<String>,
@@ -150,21 +150,12 @@ impl World {
     /// A process of a sidecar begins.
     pub(crate) fn starts(&self, sidecar: &Sidecar) {
         self.note(|| format!("{} starts", sidecar.name));
-        *self.seen().processes.entry(sidecar.name).or_default() += 1;
+        self.seen().started.insert(sidecar.name, self.durable.last_position());
     }
 
-    /// The sidecar's present process has to do with an invocation.
-    pub(crate) fn touch(&self, sidecar: &'static str, invocation: &InvocationId) {
-        let mut seen = self.seen();
-        let process = seen.processes.get(sidecar).copied().unwrap_or_default();
-        seen.touched.entry(invocation.clone()).or_default().push((sidecar, process));
-    }
-
-    /// Whether the sidecar's present process had to do with it.
-    pub(crate) fn touched(&self, invocation: &InvocationId, sidecar: &Sidecar) -> bool {
-        let seen = self.seen();
-        let process = seen.processes.get(sidecar.name).copied().unwrap_or_default();
-        seen.touched.get(invocation).is_some_and(|by| by.contains(&(sidecar.name, process)))
+    /// Whether a fact at this position is from the sidecar's present process or a later one of another.
+    pub(crate) fn is_since_start(&self, position: u64, sidecar: &Sidecar) -> bool {
+        self.seen().started.get(sidecar.name).is_some_and(|start| position > *start)
     }
 
     pub(crate) fn ask(&self, ask: Ask) -> usize {
@@ -255,14 +246,15 @@ impl World {
 
         let mut seen = self.seen();
         let first = seen.told.entry(id.clone()).or_insert_with(|| (told.clone(), script)).clone();
+        // A repeat may overtake it.
+        let once = told.repeat || seen.fresh_told.insert(id.clone());
         seen.replies.insert(asked.number, Reply::Decided(told.clone()));
         drop(seen);
         let same = Told { repeat: first.0.repeat, ..told.clone() } == first.0;
         self.require(same, || format!("two decisions, {:?} and {}", first.0, what()));
         if told.decision == Decision::Allow {
             self.require(first.1 == script, || format!("ALLOW for arguments that were not judged: {}", what()));
-            let known = told.repeat || first.0 == told;
-            self.require(known, || format!("ALLOW twice without saying so: {}", what()));
+            self.require(once, || format!("ALLOW twice without saying so: {}", what()));
         }
     }
 
