@@ -46,7 +46,6 @@ impl Engine {
             }
             match self.store.invocation(run, invocation).await {
                 Ok(None) => return,
-                Ok(Some(record)) if record.state.is_terminal() => return,
                 // Another sidecar was first with this id, and its caller has its answer.
                 Ok(Some(record)) if record.started.sidecar != self.options.rules.sidecar => return,
                 Ok(Some(record)) => {

@@ -69,6 +69,8 @@ async fn a_retired_generation_is_dropped_after_its_last_call_and_off_the_callers
     gate.add_permits(1);
     assert_allowed(one.answer().await);
     tokio::time::sleep(Duration::from_secs(5)).await;
+    // A thread that let go too early has had the time to, so that the last call would be the one that drops.
+    std::thread::sleep(Duration::from_millis(50));
     assert!(dropped_on.lock().unwrap().is_none(), "a call still holds it");
     gate.add_permits(1);
     assert_allowed(two.answer().await);
