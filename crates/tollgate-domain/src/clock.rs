@@ -38,7 +38,7 @@ impl Timestamp {
     #[must_use]
     pub const fn micros_since(self, earlier: Self) -> u64 {
         let micros = self.0.saturating_sub(earlier.0);
-        if micros < 0 { 0 } else { micros.unsigned_abs() }
+        if micros.is_negative() { 0 } else { micros.unsigned_abs() }
     }
 }
 

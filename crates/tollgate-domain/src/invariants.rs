@@ -8,7 +8,7 @@ use crate::{
     outcome::NoticeRecord,
     read::StoredFact,
     run::History,
-    trace::{Decision, Enforcement, HookEvaluation, Trace, VerdictKind, WhenNoHookMatches},
+    trace::{Decision, Enforcement, HookEvaluation, Trace, VerdictKind, WhenNoHookMatches, codes},
 };
 
 /// The decision follows from the entries: ALLOW has no enforced refusal, and an enforced Allowed unless silence
@@ -29,7 +29,11 @@ pub fn decision_follows(trace: &Trace, silence: WhenNoHookMatches) -> bool {
         Decision::Allow | Decision::Mocked => {
             !refused && (!silent || silence == WhenNoHookMatches::Allow) && trace.decided_by.is_none() && trace.code.is_none()
         }
-        Decision::Deny if silent => silence == WhenNoHookMatches::Deny && trace.decided_by.is_none(),
+        Decision::Deny if silent => {
+            silence == WhenNoHookMatches::Deny
+                && trace.decided_by.is_none()
+                && trace.code.as_ref() == Some(&*codes::NO_HOOK_MATCHED)
+        }
         Decision::Deny => by(VerdictKind::Denied),
         Decision::Failed => by(VerdictKind::Failed),
     }

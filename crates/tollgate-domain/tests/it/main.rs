@@ -12,6 +12,7 @@ mod forgery;
 mod histories;
 mod identity;
 mod ids;
+mod invariants;
 mod lifecycle;
 mod outcomes;
 mod recall;
