@@ -94,7 +94,7 @@ impl GroupCommit {
             mpsc::error::TrySendError::Full(_) => refused(UnavailableCause::Overloaded),
             mpsc::error::TrySendError::Closed(_) => refused(UnavailableCause::Closed),
         })?;
-        // A writer that ended without an answer can only have been torn down with its runtime.
+        // The writer ended within the batch, by a panic or with its runtime: what it wrote may be durable.
         answer.await.unwrap_or(Err(Unavailable { cause: UnavailableCause::Closed, may_have_landed: true }.into()))
     }
 

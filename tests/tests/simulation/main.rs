@@ -61,7 +61,7 @@ fn a_seed_makes_one_world() {
     }
 }
 
-/// Plays as many worlds, or the one that is asked for, and sees that they were worth it.
+/// Plays as many worlds, or the one that is asked for, and reports what they saw.
 fn seeds(setting: Setting, small: usize, large: usize) {
     if let Some(seed) = std::env::var_os("SIMULATION_SEED") {
         let seed = seed.to_str().unwrap().parse().unwrap();
