@@ -9,7 +9,7 @@ use std::{
 
 use tollgate_client::v1;
 use tollgate_domain::{
-    FactFilter, FactQuery, History, InvocationKey, OwnerKind, PageLimit, Reader as _, RunKey, StoredFact, chain_digest,
+    Code, FactFilter, FactQuery, History, Outcome, OwnerKind, PageLimit, Reader, RunKey, StoredFact, Terminal, chain_digest,
 };
 use tollgate_journal::SqliteReader;
 
@@ -26,6 +26,13 @@ pub async fn facts(path: &Path, history: &History) -> Vec<StoredFact> {
 
 /// As [`facts`], for many histories of one journal.
 pub async fn facts_from(reader: &SqliteReader, history: &History) -> Vec<StoredFact> {
+    let facts = pages(reader, history).await;
+    verify(history, &facts);
+    facts
+}
+
+/// Every fact of a history as it is read, page by page.
+pub async fn pages(reader: &dyn Reader, history: &History) -> Vec<StoredFact> {
     let mut facts = Vec::new();
     let mut after_sequence = 0;
     loop {
@@ -42,8 +49,13 @@ pub async fn facts_from(reader: &SqliteReader, history: &History) -> Vec<StoredF
             None => break,
         }
     }
-    verify(history, &facts);
     facts
+}
+
+/// Whether governance closed an invocation, and for this reason.
+#[must_use]
+pub fn is_closed_by(terminal: &Terminal, code: &Code) -> bool {
+    terminal.reported.is_none() && terminal.governed == Outcome::Cancelled { code: Some(code.clone()) }
 }
 
 /// The history of a run of the wire.
@@ -64,13 +76,8 @@ fn verify(history: &History, facts: &[StoredFact]) {
         assert_eq!(stored.sequence, expected, "{history:?} has a gap");
         assert!(stored.position > position, "{history:?}: positions rise");
         assert_eq!(stored.previous, previous, "{history:?} #{expected} does not follow the fact before it");
-        let key = stored.invocation.clone().map(|invocation| InvocationKey {
-            tool_call: stored.tool_call.clone().unwrap(),
-            invocation,
-            tool: stored.tool.clone().unwrap(),
-        });
         let body = stored.fact.encode().unwrap();
-        let digest = chain_digest(&previous, stored.sequence, stored.attempt, key.as_ref(), &body);
+        let digest = chain_digest(&previous, stored.sequence, stored.attempt, stored.key().as_ref(), &body);
         assert_eq!(stored.digest, digest, "{history:?} #{expected} is not what its digest says");
         (previous, position) = (digest, stored.position);
     }

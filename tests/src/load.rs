@@ -351,7 +351,7 @@ fn evaluated<'a>(life: &[&'a StoredFact]) -> Option<&'a tollgate_domain::Evaluat
 fn is_allowed(life: &[&StoredFact]) -> bool {
     let untold = life.iter().any(|stored| {
         matches!(&stored.fact, Fact::ToolCallCancelled(terminal)
-            if format!("{:?}", terminal.governed).contains(codes::JOURNAL_UNAVAILABLE.as_str()))
+            if journal_file::is_closed_by(terminal, &codes::JOURNAL_UNAVAILABLE))
     });
     evaluated(life).is_some_and(|evaluated| evaluated.trace.decision == Decision::Allow) && !untold
 }
@@ -385,8 +385,7 @@ fn check_lives(facts: &[StoredFact]) {
     }
     for stored in facts {
         let Fact::ToolCallCancelled(terminal) = &stored.fact else { continue };
-        let why = format!("{:?}", terminal.governed);
         let known = [&codes::INTERRUPTED, &codes::JOURNAL_UNAVAILABLE, &codes::TOOL_EXECUTION_CANCELLED];
-        assert!(known.iter().any(|code| why.contains(code.as_str())), "{why}");
+        assert!(known.iter().any(|code| journal_file::is_closed_by(terminal, code)), "{:?}", terminal.governed);
     }
 }

@@ -4,7 +4,8 @@
 //! Each says anew, from the outside, what the code that keeps it says by construction.
 
 use crate::{
-    journal::{InvocationKey, chain_digest},
+    fact::{Evaluated, GenerationActivated},
+    journal::chain_digest,
     outcome::NoticeRecord,
     read::StoredFact,
     run::History,
@@ -39,14 +40,27 @@ pub fn decision_follows(trace: &Trace, silence: WhenNoHookMatches) -> bool {
     }
 }
 
-/// The hooks were asked one after the other: positions without gaps from 1, and within the first two bands by rising
-/// order and id.
+/// The hooks were asked one after the other: positions without gaps from 1, and, pseudo hooks aside, by rising order and
+/// id.
 #[must_use]
 pub fn asked_in_order(trace: &Trace) -> bool {
     let place = |entry: &HookEvaluation| (entry.order, entry.hook.as_str().to_owned());
     let asked = || trace.hooks.iter().filter(|entry| entry.digest.is_some());
     trace.hooks.iter().zip(1..).all(|(entry, position)| entry.position == position)
         && asked().zip(asked().skip(1)).all(|(before, after)| place(before) < place(after))
+}
+
+/// Every managed hook that was asked is, as it was activated, one of the generation that the decision names.
+#[must_use]
+pub fn of_one_generation(evaluated: &Evaluated, activated: &GenerationActivated) -> bool {
+    let is_activated = |entry: &HookEvaluation| {
+        entry.resource.as_ref().is_none_or(|resource| {
+            activated.hooks.iter().any(|hook| {
+                (&hook.resource, hook.generation, Some(hook.digest)) == (&resource.id, resource.generation, entry.digest)
+            })
+        })
+    };
+    evaluated.generation == activated.generation && evaluated.trace.hooks.iter().all(is_activated)
 }
 
 /// Exactly the entered hooks that wanted to be told were told, in reverse.
@@ -61,14 +75,8 @@ pub fn told_in_reverse(trace: &Trace, notices: &[NoticeRecord]) -> bool {
 #[must_use]
 pub fn continues(history: &History, before: Option<&StoredFact>, fact: &StoredFact) -> bool {
     let (sequence, previous) = before.map_or_else(|| (0, history.genesis()), |before| (before.sequence, before.digest));
-    let key = match (&fact.tool_call, &fact.invocation, &fact.tool) {
-        (Some(tool_call), Some(invocation), Some(tool)) => {
-            Some(InvocationKey { tool_call: tool_call.clone(), invocation: invocation.clone(), tool: tool.clone() })
-        }
-        _ => None,
-    };
     let Ok(body) = fact.fact.encode() else { return false };
     fact.sequence == sequence + 1
         && fact.previous == previous
-        && fact.digest == chain_digest(&previous, fact.sequence, fact.attempt, key.as_ref(), &body)
+        && fact.digest == chain_digest(&previous, fact.sequence, fact.attempt, fact.key().as_ref(), &body)
 }

@@ -9,7 +9,7 @@ use crate::{
     digest::Digest,
     fact::{Evaluated, Fact},
     ids::{InvocationId, ToolCallId, ToolId},
-    journal::Unavailable,
+    journal::{InvocationKey, Unavailable},
     lifecycle::InvocationState,
     limits::{PAGE_DEFAULT_COUNT, PAGE_MAX_COUNT},
     outcome::Outcome,
@@ -96,6 +96,15 @@ pub struct StoredFact {
     pub digest: Digest,
     /// The fact.
     pub fact: Fact,
+}
+
+impl StoredFact {
+    /// The invocation that it is about, with its tool call and tool; none for facts of the system.
+    #[must_use]
+    pub fn key(&self) -> Option<InvocationKey> {
+        let Self { tool_call: Some(tool_call), invocation: Some(invocation), tool: Some(tool), .. } = self else { return None };
+        Some(InvocationKey { tool_call: tool_call.clone(), invocation: invocation.clone(), tool: tool.clone() })
+    }
 }
 
 /// A page of facts.

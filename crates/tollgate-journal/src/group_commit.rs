@@ -15,12 +15,13 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tollgate_domain::{
-    AppendError, Entry, GenerationNumbers, NumberRequest, Receipt, StoreHealth, Unavailable, UnavailableCause,
+    AppendError, Entry, GenerationNumbers, History, InvocationId, Lookup, NumberRequest, Receipt, RunKey, StoreHealth,
+    ToolCallId, Unavailable, UnavailableCause,
 };
 
 use crate::{
     backend::Backend,
-    ledger::{Batch, Counters, Ledger, Prepared},
+    ledger::{Batch, Counters, Known, Ledger, Prepared},
 };
 
 /// Most entries of one batch.
@@ -107,9 +108,29 @@ impl GroupCommit {
         answer.await.unwrap_or(Err(Unavailable { may_have_landed: true, ..closed }))
     }
 
-    /// What is known of the record. Held for a moment only: the writer needs it for every batch.
-    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        lock(&self.ledger)
+    /// See [`tollgate_domain::Store::lookup`]. What the ledger cannot tell is read from the store: `read` is told whether
+    /// nothing is known of the run, so that all of it is worth reading.
+    pub(crate) async fn lookup<R>(
+        &self,
+        run: &RunKey,
+        tool_call: &ToolCallId,
+        invocation: &InvocationId,
+        read: impl FnOnce(bool) -> R,
+    ) -> Result<Lookup, Unavailable>
+    where
+        R: Future<Output = Result<(Lookup, Option<Known>), Unavailable>>,
+    {
+        let history = History::Run(run.clone());
+        // Locked for a moment only: the writer needs it for every batch.
+        let unknown = match lock(&self.ledger).lookup(&history, tool_call, invocation) {
+            Ok(lookup) => return Ok(lookup),
+            Err(unknown) => unknown,
+        };
+        let (lookup, known) = read(unknown.history).await?;
+        if let Some(known) = known {
+            lock(&self.ledger).remember(unknown, history, known);
+        }
+        Ok(lookup)
     }
 
     /// See [`tollgate_domain::Store::health`].

@@ -7,7 +7,7 @@
 //! [`tollgate_domain::UnavailableCause`]s and [`OpenError`]s.
 //!
 //! [`SqliteJournal`] is what a sidecar serves from, [`SqliteReader`] reads one without a sidecar,
-//! and [`MemoryJournal`] keeps the same rules in tests and benchmarks, durable nowhere. [`SimulatedJournal`]
+//! and [`MemoryJournal`] keeps the same rules in tests, benchmarks and simulation, durable nowhere. [`SimulatedJournal`]
 //! runs the real group commit over an imagined disk, which fails and forgets as the simulation says.
 
 mod backend;

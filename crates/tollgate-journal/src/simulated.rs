@@ -138,19 +138,13 @@ impl Store for SimulatedJournal {
     }
 
     async fn lookup(&self, run: &RunKey, tool_call: &ToolCallId, invocation: &InvocationId) -> Result<Lookup, Unavailable> {
-        let history = History::Run(run.clone());
-        let unknown = match self.commits.ledger().lookup(&history, tool_call, invocation) {
-            Ok(lookup) => return Ok(lookup),
-            Err(unknown) => unknown,
-        };
-        let (lookup, known) = self
-            .read(async {
+        let read = |whole: bool| {
+            self.read(async move {
                 let lookup = self.disk.durable.lookup(run, tool_call, invocation).await?;
-                Ok((lookup, self.disk.known(&history)))
+                Ok((lookup, whole.then(|| self.disk.known(&History::Run(run.clone())))))
             })
-            .await?;
-        self.commits.ledger().remember(unknown, history, known);
-        Ok(lookup)
+        };
+        self.commits.lookup(run, tool_call, invocation, read).await
     }
 
     async fn invocation(&self, run: &RunKey, invocation: &InvocationId) -> Result<Option<InvocationRecord>, Unavailable> {

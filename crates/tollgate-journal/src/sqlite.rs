@@ -13,7 +13,7 @@ use std::{fmt, io, path::PathBuf};
 
 use async_trait::async_trait;
 use tollgate_domain::{
-    AppendError, BundleName, Digest, Entry, FactPage, FactQuery, GenerationNumbers, History, InvocationId, InvocationKey,
+    AppendError, BundleName, Digest, Entry, FactPage, FactQuery, GenerationNumbers, InvocationId, InvocationKey,
     InvocationRecord, KeyId, LastActivated, Lookup, NumberRequest, PageLimit, Reader, Receipt, RunKey, SidecarId, Started, Store,
     StoreHealth, ToolCallId, ToolCallPage, ToolCallSummary, Unavailable,
 };
@@ -101,16 +101,8 @@ impl Store for SqliteJournal {
     }
 
     async fn lookup(&self, run: &RunKey, tool_call: &ToolCallId, invocation: &InvocationId) -> Result<Lookup, Unavailable> {
-        let history = History::Run(run.clone());
-        let unknown = match self.commits.ledger().lookup(&history, tool_call, invocation) {
-            Ok(lookup) => return Ok(lookup),
-            Err(unknown) => unknown,
-        };
-        let (lookup, known) = self.reader.lookup(run, tool_call, invocation, unknown.history).await?;
-        if let Some(known) = known {
-            self.commits.ledger().remember(unknown, history, known);
-        }
-        Ok(lookup)
+        let read = |whole| self.reader.lookup(run, tool_call, invocation, whole);
+        self.commits.lookup(run, tool_call, invocation, read).await
     }
 
     async fn invocation(&self, run: &RunKey, invocation: &InvocationId) -> Result<Option<InvocationRecord>, Unavailable> {

@@ -23,8 +23,8 @@ pub const NESTING_MAX_DEPTH: usize = 64;
 pub const EXPRESSION_MAX_DEPTH: usize = 100;
 /// Most policies of one hook.
 pub const POLICIES_MAX_COUNT: usize = 20_000;
-/// From how many policies of one hook on that are evaluated for every call a report advises against them: each costs a decision
-/// about a microsecond.
+/// Most policies of one hook that are evaluated for every call without a report advising against them: each costs a
+/// decision about a microsecond.
 pub const EVERYWHERE_MAX_COUNT: usize = 50;
 /// Longest policy id and longest code, in bytes.
 pub const POLICY_ID_MAX_BYTES: usize = tollgate_domain::limits::CODE_MAX_BYTES;

@@ -25,7 +25,7 @@ Usage: cargo xtask <command>
   tidy      The rules of the source tree alone
   bench     What a decision costs on this machine, as a table [--quick] [--only a,b,…]
   fuzz [S]  Every parser of outside input against bytes that nobody meant, for S seconds each (600)
-  soak      The fault, swap and simulation suites at large counts, and a table of what was tried and seen
+  soak      The fault, swap, bad bundle and simulation suites at large counts, and a table of what was tried and seen
   help      This text
 ";
 

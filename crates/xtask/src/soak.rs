@@ -1,4 +1,4 @@
-//! The long run: the fault, swap and simulation suites that `cargo xtask test` runs in small.
+//! The long run: the fault, swap, bad bundle and simulation suites that `cargo xtask test` runs in small.
 
 use std::{collections::BTreeMap, fs};
 

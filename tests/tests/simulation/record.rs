@@ -7,9 +7,10 @@ use std::{
 
 use futures_util::FutureExt as _;
 use tollgate_domain::{
-    Decision, Evaluated, Fact, FactFilter, FactQuery, GenerationActivated, History, InvocationId, InvocationState, NoticeResult,
-    Outcome, PageLimit, Reader as _, StoredFact, SystemRun, Terminal, WhenNoHookMatches, codes, invariants,
+    Decision, Evaluated, Fact, GenerationActivated, History, InvocationId, InvocationState, NoticeResult, StoredFact, SystemRun,
+    Terminal, WhenNoHookMatches, codes, invariants,
 };
+use tollgate_tests::journal_file::{is_closed_by, pages};
 
 use crate::{
     caller,
@@ -41,7 +42,9 @@ impl Record {
         let systems = systems.chain([SystemRun::Bundle("acme".parse().unwrap())]).map(History::System);
         let histories = caller::runs().map(History::Run).chain(systems);
         let mut record = Self {
-            histories: histories.map(|history| (history.clone(), read(world, &history))).collect(),
+            histories: histories
+                .map(|history| (history.clone(), pages(&*world.durable, &history).now_or_never().unwrap()))
+                .collect(),
             lives: BTreeMap::new(),
         };
         for (history, facts) in &record.histories {
@@ -111,16 +114,7 @@ impl Record {
                 activated < position && generation.sidecar == evaluated.sidecar && generation.generation == evaluated.generation
             };
             let generation = activations.iter().find(judged_by).map(|(_, activated)| activated);
-            let of_one = generation.is_some_and(|generation| {
-                trace.hooks.iter().all(|entry| {
-                    entry.resource.as_ref().is_none_or(|resource| {
-                        generation.hooks.iter().any(|hook| {
-                            (&hook.resource, hook.generation, Some(hook.digest))
-                                == (&resource.id, resource.generation, entry.digest)
-                        })
-                    })
-                })
-            });
+            let of_one = generation.is_some_and(|generation| invariants::of_one_generation(evaluated, generation));
             world.require(of_one, || format!("{id} was judged by more than {:?}: {trace:?}", evaluated.generation));
             if let Some((_, terminal)) = &life.terminal {
                 check_notices(world, id, evaluated, terminal);
@@ -166,7 +160,7 @@ impl Record {
                 _ => false,
             };
             world.require(!(hanging && alive), || format!("{id} is left hanging: {life:?}"));
-            if life.terminal.as_ref().is_some_and(|(_, end)| is_by(end, &codes::JOURNAL_UNAVAILABLE)) {
+            if life.terminal.as_ref().is_some_and(|(_, end)| is_closed_by(end, &codes::JOURNAL_UNAVAILABLE)) {
                 world.count("closed after all");
             }
         }
@@ -177,20 +171,16 @@ impl Record {
         for (id, life) in &self.lives {
             let undecided = matches!(life.state, InvocationState::Started | InvocationState::Refused);
             world.require(!undecided, || format!("{id} has no end after the last start: {life:?}"));
-            if life.terminal.as_ref().is_some_and(|(_, end)| is_by(end, &codes::INTERRUPTED)) {
+            if life.terminal.as_ref().is_some_and(|(_, end)| is_closed_by(end, &codes::INTERRUPTED)) {
                 world.count("interrupted");
             }
         }
     }
 }
 
-fn is_by(terminal: &Terminal, code: &tollgate_domain::Code) -> bool {
-    terminal.reported.is_none() && terminal.governed == Outcome::Cancelled { code: Some(code.clone()) }
-}
-
 /// The hooks that were entered were told, in reverse; those that the record says were told saw it.
 fn check_notices(world: &World, id: &InvocationId, evaluated: &Evaluated, terminal: &Terminal) {
-    if is_by(terminal, &codes::JOURNAL_UNAVAILABLE) || is_by(terminal, &codes::INTERRUPTED) {
+    if is_closed_by(terminal, &codes::JOURNAL_UNAVAILABLE) || is_closed_by(terminal, &codes::INTERRUPTED) {
         world.require(terminal.notices.is_empty(), || format!("{id} was closed by governance with notices"));
         return;
     }
@@ -201,21 +191,4 @@ fn check_notices(world: &World, id: &InvocationId, evaluated: &Evaluated, termin
     let kept = terminal.notices.iter().filter(|notice| notice.result != NoticeResult::NotNotified);
     let all = kept.into_iter().all(|notice| seen.any(|hook| hook == notice.hook.as_str()));
     world.require(all, || format!("{id}: hooks were not told what the record says: {terminal:?}"));
-}
-
-fn read(world: &World, history: &History) -> Vec<StoredFact> {
-    let mut facts: Vec<StoredFact> = Vec::new();
-    loop {
-        let query = FactQuery {
-            history: history.clone(),
-            filter: FactFilter::default(),
-            after_sequence: facts.last().map_or(0, |fact| fact.sequence),
-            limit: PageLimit::new(200).unwrap(),
-        };
-        let Some(page) = world.durable.facts(query).now_or_never().unwrap().unwrap() else { return facts };
-        facts.extend(page.facts);
-        if page.next.is_none() {
-            return facts;
-        }
-    }
 }

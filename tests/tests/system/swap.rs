@@ -14,7 +14,7 @@ use std::{
 use askers::{Answers, Askers};
 use rivals::Rival;
 use tokio::time::{MissedTickBehavior, interval};
-use tollgate_domain::{Evaluated, Fact, GenerationActivated, History, SystemRun};
+use tollgate_domain::{Evaluated, Fact, GenerationActivated, History, SystemRun, invariants};
 use tollgate_journal::SqliteReader;
 use tollgate_tests::{
     journal_file,
@@ -182,12 +182,8 @@ async fn activations(reader: &SqliteReader, setup: &Setup) -> BTreeMap<u64, (Riv
 /// Whether a decision is, hook by hook, the one of the generation that it names.
 fn is_of_one(evaluated: &Evaluated, activated: &BTreeMap<u64, (Rival, GenerationActivated)>) -> bool {
     let Some((rival, activated)) = activated.get(&evaluated.generation.number) else { return false };
-    let of_it = evaluated.trace.hooks.iter().all(|entry| {
-        let resource = entry.resource.as_ref().unwrap();
-        let hook = activated.hooks.iter().find(|hook| hook.resource == resource.id);
-        hook.is_some_and(|hook| hook.generation == resource.generation && Some(hook.digest) == entry.digest)
-    });
-    of_it && evaluated.generation == activated.generation && rivals::shown(&evaluated.trace) == rival.trace()
+    let managed = evaluated.trace.hooks.iter().all(|entry| entry.resource.is_some());
+    managed && invariants::of_one_generation(evaluated, activated) && rivals::shown(&evaluated.trace) == rival.trace()
 }
 
 /// P03: a call is answered while the next generation is being compiled, by a thread of its own.

@@ -1,11 +1,12 @@
 //! The invariants hold of what the rules make, and of nothing that differs from it.
 
 use tollgate_domain::{
-    Decision, Digest, Enforcement, Fact, History, HookEvaluation, InvocationKey, NoticeRecord, NoticeResult, Source, StoredFact,
-    Trace, VerdictKind, WhenNoHookMatches, chain_digest, invariants,
+    ActivatedHook, Decision, Digest, Enforcement, Evaluated, Fact, GenerationActivated, GenerationRef, History, HookEvaluation,
+    InvocationKey, ManagedResource, NoticeRecord, NoticeResult, Source, StoredFact, Timestamp, Trace, VerdictKind,
+    WhenNoHookMatches, chain_digest, invariants,
 };
 
-use crate::sample::{entry, run, started};
+use crate::sample::{self, entry, run, started};
 
 const VERDICTS: [VerdictKind; 4] = [VerdictKind::Allowed, VerdictKind::Denied, VerdictKind::Failed, VerdictKind::Abstained];
 const ENFORCEMENTS: [Enforcement; 2] = [Enforcement::Enforce, Enforcement::Shadow];
@@ -71,6 +72,43 @@ fn hooks_were_asked_in_order_where_positions_have_no_gaps_and_places_rise() {
         vec![asked(1, 0, "b"), pseudo(2), asked(3, 0, "a")],
     ] {
         assert!(!holds(&wrong), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_decision_is_of_one_generation_where_each_managed_hook_is_as_that_one_activated_it() {
+    let resource = |id: &str, generation| ManagedResource { id: id.parse().unwrap(), generation };
+    let managed = |resource, content: &[u8]| HookEvaluation {
+        resource: Some(resource),
+        digest: Some(Digest::of(content)),
+        ..entry(1, VerdictKind::Allowed, Enforcement::Enforce)
+    };
+    // A hook without a resource belongs to the sidecar, whatever is activated.
+    let of = |entry: HookEvaluation| {
+        let own = sample::entry(2, VerdictKind::Allowed, Enforcement::Enforce);
+        Evaluated {
+            trace: Trace::decide(vec![entry, own], WhenNoHookMatches::Deny),
+            ..sample::evaluated(VerdictKind::Allowed, Some(1))
+        }
+    };
+    let activated = GenerationActivated {
+        generation: of(managed(resource("hooks/a", 4), b"a")).generation,
+        revision: "first".parse().unwrap(),
+        serial: None,
+        replaced: None,
+        hooks: vec![ActivatedHook { resource: "hooks/a".parse().unwrap(), generation: 4, digest: Digest::of(b"a") }],
+        sidecar: "sidecar-1".parse().unwrap(),
+        at: Timestamp::from_micros(1),
+    };
+    let right = of(managed(resource("hooks/a", 4), b"a"));
+    assert!(invariants::of_one_generation(&right, &activated));
+    for wrong in [
+        of(managed(resource("hooks/b", 4), b"a")),
+        of(managed(resource("hooks/a", 5), b"a")),
+        of(managed(resource("hooks/a", 4), b"b")),
+        Evaluated { generation: GenerationRef { number: 9, ..right.generation.clone() }, ..right.clone() },
+    ] {
+        assert!(!invariants::of_one_generation(&wrong, &activated), "{wrong:?}");
     }
 }
 

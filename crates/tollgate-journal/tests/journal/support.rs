@@ -221,7 +221,7 @@ pub(crate) fn assert_sound(history: &History, facts: &[StoredFact]) {
     for (stored, sequence) in facts.iter().zip(1..) {
         assert_eq!(stored.sequence, sequence, "sequences have no gaps");
         assert_eq!(stored.previous, previous, "each fact names its predecessor's digest");
-        let key = key_of(stored);
+        let key = stored.key();
         let body = stored.fact.encode().unwrap();
         assert_eq!(stored.digest, chain_digest(&previous, sequence, stored.attempt, key.as_ref(), &body));
         assert!(stored.position > position, "positions rise");
@@ -236,11 +236,4 @@ pub(crate) fn assert_sound(history: &History, facts: &[StoredFact]) {
         assert_eq!(life.1, stored.attempt, "an attempt is the place of its Started fact among those of its tool call");
         life.0 = life.0.step(&stored.fact).expect("the lifecycle allows every fact");
     }
-}
-
-pub(crate) fn key_of(stored: &StoredFact) -> Option<InvocationKey> {
-    let StoredFact { tool_call: Some(tool_call), invocation: Some(invocation), tool: Some(tool), .. } = stored else {
-        return None;
-    };
-    Some(InvocationKey { tool_call: tool_call.clone(), invocation: invocation.clone(), tool: tool.clone() })
 }
