@@ -1,10 +1,6 @@
 //! A Cedar hook: one schema, one set of policies, and one door from an evaluation to a verdict.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    fmt,
-    sync::Arc,
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use cedar_policy::{Authorizer, EntityUid, Request, RequestValidationError, Schema};
@@ -110,15 +106,14 @@ pub(crate) fn answer(mode: Mode, speeches: &HashMap<PolicyId, Speech>, opinion: 
     HookAnswer { verdict, evidence: Evidence { determining: ids(determining), erroring: ids(errors) } }
 }
 
-fn denial(speeches: &HashMap<PolicyId, Speech>, policy: &str) -> Verdict {
-    let speech = PolicyId::parse(policy).ok().and_then(|id| speeches.get(&id)).cloned().unwrap_or_default();
+fn denial(speeches: &HashMap<PolicyId, Speech>, policy: &cedar_policy::PolicyId) -> Verdict {
+    let speech = PolicyId::parse(policy.as_ref()).ok().and_then(|id| speeches.get(&id)).cloned().unwrap_or_default();
     let code = speech.code.unwrap_or_else(|| codes::TOOL_EXECUTION_DENIED.clone());
     Verdict::Denied { code, message: speech.message.map(Message::new) }
 }
 
-/// Sorted by bytes, as the set already is.
-fn ids(policies: &BTreeSet<String>) -> Vec<PolicyId> {
-    policies.iter().filter_map(|id| PolicyId::parse(id).ok()).collect()
+fn ids(policies: &[cedar_policy::PolicyId]) -> Vec<PolicyId> {
+    policies.iter().filter_map(|id| PolicyId::parse(id.as_ref()).ok()).collect()
 }
 
 /// Why a request is none by the schema, in our own words.

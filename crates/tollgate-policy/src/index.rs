@@ -3,7 +3,7 @@
 //! A policy's scope can name one entity for each of principal, action and resource: the request's own
 //! must be that entity or, where the scope says `in`, one of its descendants. Policies with the same three
 //! bounds share a bucket, one that names several actions is in a bucket for each, and a request is
-//! evaluated over the buckets whose bounds it can meet; an opinion is a set, so twice is once. The
+//! evaluated over the buckets whose bounds it can meet; an opinion has each policy once. The
 //! technique and the proof that decision, determining and erring policies stay those of the full
 //! scan are Cedar's own: `Cedar/Slice/PolicySlice.lean` and `Cedar/Thm/PolicySlice.lean` in
 //! <https://github.com/cedar-policy/cedar-spec>. They rest on two facts: a scope is evaluated before
@@ -12,7 +12,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use cedar_policy::{
-    ActionConstraint, AuthorizationError, Authorizer, Decision, Entities, EntityUid, Policy, PolicySet, PolicySetError,
+    ActionConstraint, AuthorizationError, Authorizer, Decision, Entities, EntityUid, Policy, PolicyId, PolicySet, PolicySetError,
     PrincipalConstraint, Request, ResourceConstraint,
 };
 
@@ -28,15 +28,15 @@ pub(crate) struct PolicyIndex {
     buckets: HashMap<Bounds, PolicySet>,
 }
 
-/// What the policies of a hook say of a request: ids as Cedar has them, sorted by bytes.
+/// What the policies of a hook say of a request. Each id is there once, and they are sorted by bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Opinion {
     /// Policies that forbid it.
-    pub(crate) forbids: BTreeSet<String>,
+    pub(crate) forbids: Vec<PolicyId>,
     /// Policies that permit it; empty where one forbids it.
-    pub(crate) permits: BTreeSet<String>,
+    pub(crate) permits: Vec<PolicyId>,
     /// Policies that could not be evaluated.
-    pub(crate) errors: BTreeSet<String>,
+    pub(crate) errors: Vec<PolicyId>,
 }
 
 impl PolicyIndex {
@@ -65,24 +65,29 @@ impl PolicyIndex {
         let mut opinion = Opinion::default();
         for set in self.candidates(request, entities) {
             let response = authorizer.is_authorized(request, set, entities);
-            let reasons = response.diagnostics().reason().map(ToString::to_string);
+            let reasons = response.diagnostics().reason().cloned();
             match response.decision() {
                 Decision::Deny => opinion.forbids.extend(reasons),
                 Decision::Allow => opinion.permits.extend(reasons),
             }
             opinion.errors.extend(response.diagnostics().errors().map(|error| match error {
-                AuthorizationError::PolicyEvaluationError(error) => error.policy_id().to_string(),
+                AuthorizationError::PolicyEvaluationError(error) => error.policy_id().clone(),
             }));
         }
         if !opinion.forbids.is_empty() {
             opinion.permits.clear();
         }
+        for ids in [&mut opinion.forbids, &mut opinion.permits, &mut opinion.errors] {
+            ids.sort_unstable();
+            ids.dedup();
+        }
         opinion
     }
 
     /// The policies that are evaluated for every call under an action, whoever makes it and whatever it is for.
-    pub(crate) fn everywhere(&self, action: &EntityUid, entities: &Entities) -> impl Iterator<Item = &Policy> {
-        self.meeting([None, Some(action), None].map(|uid| self.met(uid, entities))).flat_map(PolicySet::policies)
+    pub(crate) fn everywhere(&self, action: &EntityUid, entities: &Entities) -> BTreeSet<&PolicyId> {
+        let sets = self.meeting([None, Some(action), None].map(|uid| self.met(uid, entities)));
+        sets.flat_map(PolicySet::policies).map(Policy::id).collect()
     }
 
     /// Sets that together hold every policy that can match, or err, for this request.

@@ -44,9 +44,11 @@ const ANNOTATIONS: [&str; 3] = ["id", "code", "message"];
 /// Reads every policy of a hook. `schema` is absent where it has findings of its own.
 pub(crate) fn read(hook: &str, sources: &[SourceText], schema: Option<&CompiledSchema>, findings: &mut Findings) -> Policies {
     let mut reading = Reading { findings, policies: Policies::default() };
+    let mut statements = 0_usize;
     for source in sources {
         for statement in cedar_text::statements(&source.text) {
             reading.statement(source, &statement);
+            statements += 1;
         }
     }
     let count = reading.policies.places.len();
@@ -56,7 +58,7 @@ pub(crate) fn read(hook: &str, sources: &[SourceText], schema: Option<&CompiledS
     } else if let Some(schema) = schema {
         reading.validate(schema);
     }
-    if sources.iter().all(|source| cedar_text::statements(&source.text).is_empty()) {
+    if statements == 0 {
         let hint = "add a *.cedar file; a hook without policies decides nothing";
         reading.findings.about(FindingCode::NoPolicies, hook, "the hook has no policies").hint(hint);
     }

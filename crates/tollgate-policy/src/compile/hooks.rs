@@ -223,10 +223,9 @@ fn everywhere<'a>(
     places: &'a HashMap<cedar_policy::PolicyId, Place>,
 ) -> Option<(usize, &'a Place)> {
     let entities = schema.schema.action_entities().ok()?;
-    let everywhere = |action| index.everywhere(action, &entities).collect::<Vec<_>>();
-    let most = actions.uids().map(everywhere).max_by_key(Vec::len).filter(|most| most.len() > EVERYWHERE_MAX_COUNT)?;
-    let first =
-        most.iter().filter_map(|policy| places.get(policy.id())).min_by_key(|(source, head)| (&source.path, head.start))?;
+    let everywhere = |action| index.everywhere(action, &entities);
+    let most = actions.uids().map(everywhere).max_by_key(BTreeSet::len).filter(|most| most.len() > EVERYWHERE_MAX_COUNT)?;
+    let first = most.iter().filter_map(|id| places.get(*id)).min_by_key(|(source, head)| (&source.path, head.start))?;
     Some((most.len(), first))
 }
 

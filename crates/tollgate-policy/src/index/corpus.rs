@@ -98,7 +98,8 @@ fn run(name: &str, case: &Case, text: &dyn Fn(&str) -> String, count: &mut Count
         let opinion = index.evaluate(&authorizer, &request, &entities);
         let allows = asked.decision == "allow";
         let determining = if opinion.forbids.is_empty() { &opinion.permits } else { &opinion.forbids };
-        assert_eq!((determining, &opinion.errors), (&asked.reason, &asked.errors), "{place}");
+        let ids = |policies: &[PolicyId]| policies.iter().map(ToString::to_string).collect();
+        assert_eq!((ids(determining), ids(&opinion.errors)), (asked.reason.clone(), asked.errors.clone()), "{place}");
         assert_eq!(!opinion.permits.is_empty(), allows, "{place}");
         let verdict = hook::answer(Mode::RequirePermit, &HashMap::new(), &opinion).verdict.kind();
         let expected = match (asked.errors.is_empty(), allows) {

@@ -139,12 +139,6 @@ proptest! {
     }
 }
 
-fn ids<'a>(policies: impl Iterator<Item = &'a Policy>) -> Vec<String> {
-    let mut ids: Vec<_> = policies.map(|policy| policy.id().to_string()).collect();
-    ids.sort();
-    ids
-}
-
 /// The cost of a call follows the policies that can match it.
 #[test]
 fn a_policy_that_names_another_entity_is_no_candidate() {
@@ -164,7 +158,13 @@ fn a_policy_that_names_only_other_actions_is_no_candidate() {
 fn candidates(texts: &[String]) -> Vec<String> {
     let index = PolicyIndex::new(parsed(texts)).unwrap();
     let request = Request::new(uid("Agent", "a7"), uid("Action", "call"), uid("Tool", "x"), Context::empty(), None).unwrap();
-    ids(index.candidates(&request, &Entities::empty()).flat_map(PolicySet::policies))
+    let mut ids: Vec<_> = index
+        .candidates(&request, &Entities::empty())
+        .flat_map(PolicySet::policies)
+        .map(|policy| policy.id().to_string())
+        .collect();
+    ids.sort();
+    ids
 }
 
 #[test]
@@ -176,7 +176,13 @@ fn what_neither_a_principal_nor_a_resource_bounds_is_evaluated_everywhere() {
         "permit (principal, action == Action::\"review\", resource);",
         "permit (principal == Agent::\"a7\", action, resource);",
         "permit (principal, action, resource in Provider::\"p0\");",
+        // In two buckets that the call meets, and still one policy.
+        "permit (principal, action in [Action::\"call\", Action::\"all\"], resource);",
     ];
     let index = PolicyIndex::new(parsed(&texts.map(str::to_owned))).unwrap();
-    assert_eq!(ids(index.everywhere(&uid("Action", "call"), &Entities::empty())), ["p0", "p1", "p2"]);
+    let parents = [uid("Action", "all")].into();
+    let call = Entity::new(uid("Action", "call"), std::collections::HashMap::new(), parents).unwrap();
+    let entities = Entities::from_entities([call], None).unwrap();
+    let everywhere: Vec<_> = index.everywhere(&uid("Action", "call"), &entities).into_iter().map(ToString::to_string).collect();
+    assert_eq!(everywhere, ["p0", "p1", "p2", "p6"]);
 }
