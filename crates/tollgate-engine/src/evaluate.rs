@@ -15,9 +15,9 @@ use crate::{
     settle::Unsettled,
 };
 
-/// How judging ended where another sidecar committed the same invocation first.
+/// Why a judgement came to no decision of its own.
 enum Lost {
-    /// Answer out of its record.
+    /// Another sidecar committed the same invocation first: its record is the answer.
     Race,
     /// There is no decision.
     Error(EvaluateError),
@@ -177,7 +177,7 @@ impl Engine {
             written = tokio::time::timeout(wait, &mut write) => if let Ok(written) = written { return Ok(written) },
         }
         self.settle_after(async move { drop(write.await) }, unsettled.clone());
-        Err(too_late(cut))
+        Err(Lost::Error(too_late(cut)))
     }
 
     /// `on_record`: whether the invocation's Started fact is durable already, and must not stay alone.
@@ -204,15 +204,14 @@ impl Engine {
         match tokio::time::timeout(wait, reading).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(Unavailable { cause, .. })) => Err(JournalProblem::Unavailable(cause).into()),
-            Err(_) if cut.is_made() => Err(JournalProblem::DeadlinePassed.into()),
-            Err(_) => Err(JournalProblem::TooSlow.into()),
+            Err(_) => Err(too_late(cut)),
         }
     }
 }
 
-fn too_late(cut: &Cut) -> Lost {
+fn too_late(cut: &Cut) -> EvaluateError {
     let problem = if cut.is_made() { JournalProblem::DeadlinePassed } else { JournalProblem::TooSlow };
-    Lost::Error(problem.into())
+    problem.into()
 }
 
 fn check_rights(rights: &Rights, call: &Call) -> Result<(), EvaluateError> {

@@ -9,7 +9,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use tollgate_domain::{
     AppendError, Bundle, BundleName, BundleSource, Candidate, Chains, Code, Entry, Fact, Generation, GenerationActivated,
-    GenerationRefused, History, HookDefinition, NumberRequest, Refused, Revision, StoreHealth, SystemRun, Timestamp, Unavailable,
+    GenerationRefused, History, HookDefinition, NumberRequest, Refused, Revision, SystemRun, Timestamp, Unavailable,
     UnavailableCause, codes, kept_findings,
 };
 
@@ -17,8 +17,6 @@ use crate::engine::Engine;
 
 /// How often a retired generation is looked at, until nobody holds it.
 const RETIRED_POLL: Duration = Duration::from_millis(50);
-/// How long to wait before the journal is tried again for a fact that must be written.
-const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// The generation that decides, and how its source stands; each kept apart.
 #[derive(Clone, Debug, Default)]
@@ -240,13 +238,7 @@ impl Engine {
             match operation().await {
                 Ok(value) => return Ok(value),
                 Err(unavailable) if is_final(unavailable.cause) => return Err(unavailable),
-                Err(_) => {
-                    let health = self.store.health();
-                    if matches!(health, StoreHealth::Failing(_)) {
-                        self.store.health_changed(health).await;
-                    }
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
+                Err(_) => self.journal_heals().await,
             }
         }
     }

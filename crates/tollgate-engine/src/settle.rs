@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tollgate_domain::{
     AppendError, Code, Entry, History, InvocationId, InvocationKey, InvocationRecord, Outcome, RunKey, StoreHealth, Terminal,
-    Timestamp, codes,
+    Timestamp, Unavailable, codes,
 };
 
 use crate::{engine::Engine, flight::Flight};
@@ -20,7 +20,7 @@ pub(crate) struct Unsettled {
     pub(crate) _flight: Option<Arc<Flight>>,
 }
 
-/// How long to wait between attempts while the journal says that it serves but refuses.
+/// How long to wait between attempts, since a journal may say that it serves and refuse.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 impl Engine {
@@ -37,30 +37,36 @@ impl Engine {
         });
     }
 
-    async fn settle(&self, Unsettled { run, invocation, .. }: &Unsettled) {
-        loop {
-            let health = self.store.health();
-            if matches!(health, StoreHealth::Failing(_)) {
-                self.store.health_changed(health).await;
-                continue;
-            }
-            match self.store.invocation(run, invocation).await {
-                Ok(None) => return,
-                // Another sidecar was first with this id, and its caller has its answer.
-                Ok(Some(record)) if record.started.sidecar != self.options.rules.sidecar => return,
-                Ok(Some(record)) => {
-                    let InvocationRecord { tool_call, invocation, started, .. } = record;
-                    let key = InvocationKey { tool_call, invocation, tool: started.call.subject.tool.id };
-                    let entry = self.cancellation(run.clone(), key, started.at, &codes::JOURNAL_UNAVAILABLE);
-                    match self.store.append(entry).await {
-                        Ok(_) | Err(AppendError::Conflict(_)) => return,
-                        Err(AppendError::Unavailable(_)) => {}
-                    }
-                }
-                Err(_) => {}
-            }
-            tokio::time::sleep(RETRY_PAUSE).await;
+    async fn settle(&self, unsettled: &Unsettled) {
+        while self.close(unsettled).await.is_err() {
+            self.journal_heals().await;
         }
+    }
+
+    /// Closes an invocation of this sidecar's if it is on record and open.
+    async fn close(&self, Unsettled { run, invocation, .. }: &Unsettled) -> Result<(), Unavailable> {
+        let Some(record) = self.store.invocation(run, invocation).await? else { return Ok(()) };
+        let InvocationRecord { tool_call, invocation, started, .. } = record;
+        // Another sidecar was first with this id, and its caller has its answer.
+        if started.sidecar != self.options.rules.sidecar {
+            return Ok(());
+        }
+        let key = InvocationKey { tool_call, invocation, tool: started.call.subject.tool.id };
+        let entry = self.cancellation(run.clone(), key, started.at, &codes::JOURNAL_UNAVAILABLE);
+        match self.store.append(entry).await {
+            // What conflicts with an end has one.
+            Ok(_) | Err(AppendError::Conflict(_)) => Ok(()),
+            Err(AppendError::Unavailable(unavailable)) => Err(unavailable),
+        }
+    }
+
+    /// Waits after a refusal of the journal, for as long as it says that it fails.
+    pub(crate) async fn journal_heals(&self) {
+        let health = self.store.health();
+        if matches!(health, StoreHealth::Failing(_)) {
+            self.store.health_changed(health).await;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
     }
 
     /// The entry that closes an invocation as cancelled by governance.
