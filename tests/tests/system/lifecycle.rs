@@ -23,6 +23,8 @@ use tonic_reflection::pb::v1::{
 };
 use tonic_types::StatusExt as _;
 
+use crate::metrics;
+
 type Answers = JoinSet<Result<v1::EvaluateResponse, CallError>>;
 
 /// Sends calls over one connection, which wait for the journal, and waits until all of them have arrived: a
@@ -177,7 +179,8 @@ async fn calls_that_come_faster_than_the_rate_are_refused_and_later_ones_are_tak
 
 #[tokio::test]
 async fn h15_a_callers_deadline_cuts_the_call_and_it_is_never_allowed() {
-    let sidecar = Setup::new().start().await;
+    let port = metrics::free_port();
+    let sidecar = Setup::new().set("metrics.listen", &format!("127.0.0.1:{port}")).start().await;
     let (gate, run) = (sidecar.gate().await, wire::run());
     let hold = Hold::take(&sidecar.setup().journal_path());
     let error = gate.evaluate_within(wire::call(&run, "desk.read", "{}"), Duration::from_millis(250)).await.unwrap_err();
@@ -186,6 +189,11 @@ async fn h15_a_callers_deadline_cuts_the_call_and_it_is_never_allowed() {
     // A caller that goes away without a deadline cuts it as well.
     let leaving = gate.evaluate(wire::call(&run, "desk.read", "{}"));
     assert!(tokio::time::timeout(Duration::from_millis(200), leaving).await.is_err());
+    // Until the sidecar knows that it is gone, the call may still be decided for it.
+    eventually("both calls cut", async || {
+        (metrics::value(&metrics::scrape(port).await, "tollgate_undecided_total") == 2).then_some(())
+    })
+    .await;
     drop(hold);
     // Appends are made in order: after one more, both have landed, if they ever do.
     drop(gate.evaluate(wire::call(&wire::run(), "desk.read", "{}")).await.unwrap());
