@@ -210,7 +210,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Gives a generation its number, and its hooks theirs.
     ///
-    /// The number belongs to (bundle, revision) and is given again for the same; unless the sidecar
+    /// The number belongs to (bundle, revision, digest) and is given again for the same; unless the sidecar
     /// already ran a higher one, when the content has returned to what it was and gets a new one.
     /// A hook's rises with every change of its content against the generation before.
     async fn number(&self, request: NumberRequest) -> Result<GenerationNumbers, Unavailable>;

@@ -64,7 +64,7 @@ codes! {
     EntityOfCatalogue = "TG0403", "An entity comes from the catalogue or the schema, not from entities.json";
     PolicySyntax = "TG0501", "A policy does not parse";
     PolicyTooLong = "TG0502", "A policy is too long";
-    NestedTooDeep = "TG0503", "Brackets are nested too deeply";
+    NestedTooDeep = "TG0503", "Brackets or operators are nested too deeply";
     PolicyIdMissing = "TG0504", "A policy has no @id";
     PolicyIdInvalid = "TG0505", "An @id is not allowed, or there twice";
     UnknownAnnotation = "TG0506", "An annotation is not known";

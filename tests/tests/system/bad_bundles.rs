@@ -11,6 +11,7 @@ use tollgate_client::{
 };
 use tollgate_domain::{Decision, Fact, History, SystemRun};
 use tollgate_journal::SqliteReader;
+use tollgate_policy::FindingCode;
 use tollgate_tests::{
     journal_file,
     load::{self, Load, Told},
@@ -29,6 +30,12 @@ async fn p02_no_kind_of_bad_bundle_changes_an_answer_and_each_is_seen_everywhere
     let rounds = soak::count(1, 20);
     let kinds = kinds::all();
     assert_eq!(kinds.iter().map(|kind| kind.what).collect::<HashSet<_>>().len(), kinds.len());
+    assert!(kinds.iter().all(|kind| !kind.says.is_empty()));
+    // The first is advice, the second a fault of the program.
+    let not_of_a_bundle = [FindingCode::ManyEverywhere, FindingCode::NotCompiled];
+    let seen = |code: &FindingCode| kinds.iter().filter_map(|kind| kind.finding).any(|(found, _)| found == code.as_str());
+    let unseen: Vec<_> = FindingCode::ALL.iter().filter(|code| !not_of_a_bundle.contains(code) && !seen(code)).collect();
+    assert_eq!(unseen, Vec::<&FindingCode>::new(), "no kind of bad bundle has these");
     let mut decisions = 0;
     for round in 0..rounds {
         // What is refused after what differs from round to round.

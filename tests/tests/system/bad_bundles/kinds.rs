@@ -142,7 +142,7 @@ fn yaml() -> Vec<Kind> {
     let hook =
         |what, code, says, text: &'static str| files(what, code, "hooks/desk/hook.yaml", says, &[("hooks/desk/hook.yaml", text)]);
     vec![
-        files("not YAML", "TG0201", "tools.yaml", "", &[("tools.yaml", "providers: {desk: {}\n")]),
+        files("not YAML", "TG0201", "tools.yaml", "unclosed bracket", &[("tools.yaml", "providers: {desk: {}\n")]),
         hook("an unknown key", "TG0202", "unknown key `odrer`", "id: desk\nkind: cedar\nodrer: 0\norder: 0\n"),
         hook("a command", "TG0202", "unknown key `command`", "id: desk\nkind: cedar\norder: 0\ncommand: [sh]\n"),
         hook("an unknown endpoint", "TG0202", "unknown key `endpoint`", "id: desk\nkind: cedar\norder: 0\nendpoint: pager\n"),
@@ -196,6 +196,13 @@ fn schemas_and_entities() -> Vec<Kind> {
             "    context: { call: { attempt: Long }, on_behalf_of?: User },\n  };\n}\n",
             "",
         ),
+        schema(
+            "a type with the name of a built-in one",
+            "TG0302",
+            "decimal",
+            "entity Agent;",
+            "entity Agent;\n  entity decimal;",
+        ),
         schema("a schema without the action", "TG0303", "`InvokeTool`", "action InvokeTool", "action UseTool"),
         schema("a fact that nobody knows", "TG0304", "`context.call.atempt`", "attempt: Long", "atempt: Long"),
         schema("a fact of another type", "TG0305", "another type than it has", "attempt: Long", "attempt: String"),
@@ -248,9 +255,9 @@ fn policies() -> Vec<Kind> {
     );
     let cut = &good(1)["hooks/desk/desk.cedar"];
     vec![
-        policy("half a policy", "TG0501", "", cut.trim_end().strip_suffix("\"desk.write\");").unwrap()),
-        policy("a policy too long", "TG0502", "", &long),
-        policy("nested too deeply", "TG0503", "", &nested),
+        policy("half a policy", "TG0501", "unexpected end", cut.trim_end().strip_suffix("\"desk.write\");").unwrap()),
+        policy("a policy too long", "TG0502", "bytes long", &long),
+        policy("nested too deeply", "TG0503", "levels deep", &nested),
         policy("a policy without an id", "TG0504", "has no `@id`", PERMIT),
         policy(
             "an id of a policy twice",
