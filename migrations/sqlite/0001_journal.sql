@@ -1,6 +1,6 @@
 -- The journal. docs/reference/journal-format.md explains every table.
 
-PRAGMA application_id = 1416514380; -- 'TnGL'
+PRAGMA application_id = 1416514380; -- 'TnKL'
 PRAGMA user_version = 1;
 
 -- One row per sequence of facts: the run of an agent or flow, or a run of the system.
@@ -15,7 +15,7 @@ CREATE TABLE histories (
     UNIQUE (run, owner, workspace, tenant, kind)
 ) STRICT;
 
--- The record. Everything else can be computed again from these two tables.
+-- The record. The projections below can be computed again from these two tables.
 CREATE TABLE facts (
     position   INTEGER PRIMARY KEY,
     history    INTEGER NOT NULL REFERENCES histories (id),

@@ -22,8 +22,8 @@ use tollgate_journal::MemoryJournal;
 
 /// When every call of a bench is made: 2026-03-02T10:00:00Z.
 pub const NOW: Timestamp = Timestamp::from_micros(1_772_445_600_000_000);
-/// The stack of threads that evaluate, as in the sidecar.
-const STACK_BYTES: usize = 8 * 1_048_576;
+/// The stack of threads that evaluate, as in the program.
+const STACK_BYTES: usize = 16 * 1_048_576;
 
 /// An engine that decides by one bundle.
 #[derive(Debug)]

@@ -177,12 +177,6 @@ impl Faults {
         self.acted + self.acted_now()
     }
 
-    /// How many calls of an operation there were.
-    #[must_use]
-    pub fn calls(&self, operation: u64) -> usize {
-        self.count(control::CALLS + usize::try_from(operation).unwrap())
-    }
-
     /// Makes the wall clock wrong by so many seconds.
     pub fn set_clock(&self, seconds: i64) {
         self.set(control::CLOCK, (seconds * 1_000_000_000).cast_unsigned());

@@ -15,7 +15,7 @@ use tollgate_client::{
     Gate,
     v1::{self, evaluate_stream_response::Answer},
 };
-use tollgate_domain::{Decision, Fact, FactKind, StoredFact, codes};
+use tollgate_domain::{Decision, Fact, FactKind, InvocationState, StoredFact, codes};
 use tollgate_journal::SqliteReader;
 use tonic_types::StatusExt as _;
 
@@ -369,19 +369,12 @@ fn is_on_record(life: &[&StoredFact], answer: &v1::EvaluateResponse) -> bool {
         && Some(evaluated.generation.number) == answer.generation.as_ref().map(|generation| generation.number)
 }
 
-/// Every invocation began and was decided, what was refused is closed, and what was closed says why.
+/// Every invocation has the states that one can have, what was refused is closed, and what was closed says why.
 fn check_lives(facts: &[StoredFact]) {
     for (invocation, life) in by_invocation(facts) {
-        let kinds: Vec<_> = life.iter().map(|stored| stored.fact.kind()).collect();
-        let whole = match kinds.as_slice() {
-            [FactKind::ToolCallStarted, FactKind::GovernanceEvaluated] => is_allowed(&life),
-            [FactKind::ToolCallStarted, FactKind::GovernanceEvaluated, end] => {
-                matches!(end, FactKind::ToolCallCompleted | FactKind::ToolCallFailed | FactKind::ToolCallCancelled)
-            }
-            [FactKind::ToolCallStarted, end] => *end == FactKind::ToolCallCancelled,
-            _ => false,
-        };
-        assert!(whole, "{invocation}: {kinds:?}");
+        let end = life.iter().try_fold(InvocationState::default(), |state, stored| state.step(&stored.fact));
+        let end = end.unwrap_or_else(|illegal| panic!("{invocation}: {illegal}"));
+        assert!(end.is_terminal() || is_allowed(&life), "{invocation} is left {end:?}");
     }
     for stored in facts {
         let Fact::ToolCallCancelled(terminal) = &stored.fact else { continue };

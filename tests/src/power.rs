@@ -11,9 +11,12 @@ use std::{
     path::Path,
 };
 
-use crate::faults::{
-    Faults,
-    control::{self, undo},
+use crate::{
+    faults::{
+        Faults,
+        control::{self, undo},
+    },
+    soak,
 };
 
 /// What a disk writes whole.
@@ -28,26 +31,18 @@ pub enum Loss {
     Some(u64),
 }
 
-/// What was not durable, and was put back or could have been.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Undone {
-    /// Writes that were not durable.
-    pub writes: usize,
-    /// Names that were not.
-    pub names: usize,
-}
-
-/// Cuts the power, once the sidecar was killed.
-pub fn cut(faults: &mut Faults, loss: Loss) -> Undone {
+/// Cuts the power, once the sidecar has ended. Tells how many writes were not durable, so that they were put back or could
+/// have been.
+pub fn cut(faults: &mut Faults, loss: Loss) -> usize {
     let log = faults.side().join(control::UNDO_FILE);
     let Files { writes, names } = Files::read(&fs::read(&log).unwrap());
     let mut dice = Dice(match loss {
         Loss::Everything => None,
         Loss::Some(seed) => Some(seed),
     });
-    let mut undone = Undone::default();
+    let mut undone = 0;
     for (name, writes) in &writes {
-        undone.writes += writes.iter().filter(|write| !write.durable).count();
+        undone += writes.iter().filter(|write| !write.durable).count();
         if writes.iter().any(|write| !write.durable) {
             put_back(&faults.watched().join(name), writes, &mut dice);
         }
@@ -60,7 +55,6 @@ pub fn cut(faults: &mut Faults, loss: Loss) -> Undone {
         } else {
             fs::rename(faults.side().join(format!("kept-{}", change.number)), path).unwrap();
         }
-        undone.names += 1;
     }
     // Mapped memory: what reached the disk of it is anything.
     let index = faults.watched().join(control::INDEX);
@@ -68,6 +62,7 @@ pub fn cut(faults: &mut Faults, loss: Loss) -> Undone {
         fs::write(index, vec![0xa5; 32_768]).unwrap();
     }
     fs::write(log, "").unwrap();
+    soak::report(&[("power cuts", 1), ("writes that a power cut met", undone)]);
     undone
 }
 

@@ -278,10 +278,17 @@ impl Sidecar {
         Some(client.check(request).await.ok()?.into_inner().status())
     }
 
-    /// Every fact of a run over the read door.
+    /// Waits until the data door says this of the sidecar.
+    pub async fn until_health(&self, status: ServingStatus) {
+        eventually(status.as_str_name(), async || (self.health("").await == Some(status)).then_some(())).await;
+    }
+
+    /// Every fact of a run over the read door; fails where they are more than a page has.
     pub async fn facts(&self, run: &v1::RunKey) -> Vec<v1::Fact> {
         let request = v1::ListFactsRequest { run: Some(run.clone()), limit: 200, ..Default::default() };
-        self.journal().await.list_facts(request).await.unwrap().into_inner().facts
+        let page = self.journal().await.list_facts(request).await.unwrap().into_inner();
+        assert_eq!(page.next, None, "a page holds them all");
+        page.facts
     }
 
     /// What it logged since its start.

@@ -128,6 +128,12 @@ impl Selectors {
         }
         tool.provider.as_ref().map(|provider| self.providers.contains(provider))
     }
+
+    /// Whether calls of a tool can be selected, whoever makes them.
+    #[must_use]
+    pub fn reach(&self, tool: &ToolId, provider: &ProviderId) -> bool {
+        (self.tools.is_empty() || self.tools.contains(tool)) && (self.providers.is_empty() || self.providers.contains(provider))
+    }
 }
 
 /// What a tool does to the world.

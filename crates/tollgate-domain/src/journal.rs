@@ -82,6 +82,20 @@ pub struct Unavailable {
     pub may_have_landed: bool,
 }
 
+impl Unavailable {
+    /// A refusal of which nothing can have become durable.
+    #[must_use]
+    pub const fn refused(cause: UnavailableCause) -> Self {
+        Self { cause, may_have_landed: false }
+    }
+
+    /// A failure after which nobody knows what has become durable.
+    #[must_use]
+    pub const fn unknown(cause: UnavailableCause) -> Self {
+        Self { cause, may_have_landed: true }
+    }
+}
+
 /// Why a store cannot serve. A closed list: texts of drivers are never passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum UnavailableCause {
@@ -129,8 +143,22 @@ impl UnavailableCause {
 pub enum StoreHealth {
     /// Its last write succeeded.
     Serving,
-    /// Its last write failed, and it is trying again by itself.
+    /// Its last write failed, and it is trying again by itself; or it was closed, for good.
     Failing(UnavailableCause),
+}
+
+impl StoreHealth {
+    /// Refuses while the store fails.
+    ///
+    /// # Errors
+    ///
+    /// The cause of the failure; nothing became durable.
+    pub const fn check(self) -> Result<(), Unavailable> {
+        match self {
+            Self::Serving => Ok(()),
+            Self::Failing(cause) => Err(Unavailable::refused(cause)),
+        }
+    }
 }
 
 /// What the record knows of a call before it is judged.

@@ -83,29 +83,24 @@ impl GroupCommit {
 
     /// See [`tollgate_domain::Store::append`].
     pub(crate) async fn append(&self, entry: Entry) -> Result<Receipt, AppendError> {
-        self.refuse_while_failing()?;
-        let refused = |cause| Unavailable { cause, may_have_landed: false };
-        let bodies: Vec<_> = entry.facts.iter().filter_map(|fact| fact.encode().ok()).collect();
-        if bodies.is_empty() || bodies.len() != entry.facts.len() {
-            return Err(refused(UnavailableCause::Other).into());
-        }
+        self.health().check()?;
+        let prepared = Prepared::new(entry)?;
         let (ack, answer) = oneshot::channel();
-        let append = Append { prepared: Prepared { entry, bodies }, ack };
-        self.queue.try_send(Command::Append(append)).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => refused(UnavailableCause::Overloaded),
-            mpsc::error::TrySendError::Closed(_) => refused(UnavailableCause::Closed),
+        self.queue.try_send(Command::Append(Append { prepared, ack })).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Unavailable::refused(UnavailableCause::Overloaded),
+            mpsc::error::TrySendError::Closed(_) => Unavailable::refused(UnavailableCause::Closed),
         })?;
         // The writer ended within the batch, by a panic or with its runtime: what it wrote may be durable.
-        answer.await.unwrap_or(Err(Unavailable { cause: UnavailableCause::Closed, may_have_landed: true }.into()))
+        answer.await.unwrap_or(Err(Unavailable::unknown(UnavailableCause::Closed).into()))
     }
 
     /// See [`tollgate_domain::Store::number`].
     pub(crate) async fn number(&self, request: NumberRequest) -> Result<GenerationNumbers, Unavailable> {
-        self.refuse_while_failing()?;
+        self.health().check()?;
         let (ack, answer) = oneshot::channel();
-        let closed = Unavailable { cause: UnavailableCause::Closed, may_have_landed: false };
-        self.queue.send(Command::Number(Box::new(request), ack)).await.map_err(|_| closed)?;
-        answer.await.unwrap_or(Err(Unavailable { may_have_landed: true, ..closed }))
+        let sent = self.queue.send(Command::Number(Box::new(request), ack)).await;
+        sent.map_err(|_| Unavailable::refused(UnavailableCause::Closed))?;
+        answer.await.unwrap_or(Err(Unavailable::unknown(UnavailableCause::Closed)))
     }
 
     /// See [`tollgate_domain::Store::lookup`]. What the ledger cannot tell is read from the store: `read` is told whether
@@ -153,13 +148,6 @@ impl GroupCommit {
         drop(self.queue.send(Command::Close).await);
         drop(self.closed.clone().wait_for(|closed| *closed).await);
     }
-
-    fn refuse_while_failing(&self) -> Result<(), Unavailable> {
-        match self.health() {
-            StoreHealth::Serving => Ok(()),
-            StoreHealth::Failing(cause) => Err(Unavailable { cause, may_have_landed: false }),
-        }
-    }
 }
 
 /// Hands out answers until the writer is gone.
@@ -180,9 +168,6 @@ impl Drop for ClosedAtEnd {
         self.0.send_replace(true);
     }
 }
-
-#[cfg(test)]
-mod tests;
 
 struct Writer<B> {
     backend: B,
@@ -246,8 +231,8 @@ impl<B: Backend> Writer<B> {
                     wanted.into_iter().zip(found).for_each(|(wanted, found)| ledger.learn(wanted, found));
                 }
                 Err(cause) => {
-                    let unavailable = Unavailable { cause, may_have_landed: false };
-                    return self.fail(appends.into_iter().map(|append| append.ack).collect(), unavailable).await;
+                    let acks = appends.into_iter().map(|append| append.ack).collect();
+                    return self.fail(acks, Unavailable::refused(cause)).await;
                 }
             }
         }
@@ -278,15 +263,13 @@ impl<B: Backend> Writer<B> {
     }
 
     async fn number(&mut self, request: &NumberRequest, ack: oneshot::Sender<Result<GenerationNumbers, Unavailable>>) {
-        let answer = match *self.health.borrow() {
-            StoreHealth::Failing(cause) => Err(Unavailable { cause, may_have_landed: false }),
-            StoreHealth::Serving => Ok(()),
-        };
-        let answer = match answer {
-            Ok(()) => self.backend.number(request).await,
-            Err(unavailable) => Err(unavailable),
-        };
-        let failure = answer.as_ref().err().filter(|_| *self.health.borrow() == StoreHealth::Serving).copied();
+        let health = *self.health.borrow();
+        if let Err(refused) = health.check() {
+            drop(ack.send(Err(refused)));
+            return;
+        }
+        let answer = self.backend.number(request).await;
+        let failure = answer.as_ref().err().copied();
         drop(ack.send(answer));
         if let Some(unavailable) = failure {
             self.fail(Vec::new(), unavailable).await;
@@ -322,8 +305,7 @@ impl<B: Backend> Writer<B> {
                 () = &mut pause => return true,
                 command = self.commands.recv() => command,
             };
-            let StoreHealth::Failing(cause) = *self.health.borrow() else { return true };
-            let refused = Unavailable { cause, may_have_landed: false };
+            let Err(refused) = self.health.borrow().check() else { return true };
             match command {
                 Some(Command::Append(append)) => self.refuse([append.ack], refused),
                 Some(Command::Number(_, ack)) => drop(ack.send(Err(refused))),
@@ -338,3 +320,6 @@ fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
     // A panic while it was held would have been in the rules of an append, and ended the writer.
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tollgate_domain::{
     Conflict, Digest, Entry, Fact, FactKind, GenerationActivated, History, IllegalTransition, InvocationId, InvocationKey,
-    InvocationState, Lookup, Receipt, Timestamp, ToolCallId, ToolId, chain_digest,
+    InvocationState, Lookup, Receipt, Timestamp, ToolCallId, ToolId, Unavailable, UnavailableCause, chain_digest,
 };
 
 /// Most histories, tool calls and invocations that a ledger keeps between batches.
@@ -23,6 +23,17 @@ pub(crate) struct Prepared {
     pub(crate) bodies: Vec<Vec<u8>>,
 }
 
+impl Prepared {
+    /// Encodes an entry; one without facts, or with one that cannot be encoded, is none.
+    pub(crate) fn new(entry: Entry) -> Result<Self, Unavailable> {
+        let bodies: Vec<_> = entry.facts.iter().filter_map(|fact| fact.encode().ok()).collect();
+        if bodies.is_empty() || bodies.len() != entry.facts.len() {
+            return Err(Unavailable::refused(UnavailableCause::Other));
+        }
+        Ok(Self { entry, bodies })
+    }
+}
+
 /// What a ledger knows of a record.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -31,6 +42,7 @@ pub(crate) struct Ledger {
     /// The position after the last fact that is known to be durable.
     durable: u64,
     batch: u64,
+    /// At most how many histories, tool calls and invocations are kept: three for each entry, counted when too many.
     kept: usize,
     /// Rises whenever anything is forgotten: what was read before may be older than what was.
     epoch: u64,
@@ -313,7 +325,7 @@ impl Ledger {
         let known = self.histories.get(&history);
         let first = self.next.position;
         if invocation.is_none() {
-            refuse_facts_of_calls(&history, &facts)?;
+            refuse_misplaced(&history, &facts)?;
         }
         let life = invocation.as_ref().map(|key| Life::follow(known, &history, key, &facts, first)).transpose()?;
         let attempt = life.as_ref().map_or(0, |life| life.invocation.attempt);
@@ -367,7 +379,7 @@ impl Ledger {
         self.epoch += 1;
         let mut used: Vec<u64> = self.histories.values().map(|known| known.used).collect();
         let middle = used.len() / 2;
-        let oldest = used.get_mut(..).map_or(0, |used| if used.is_empty() { 0 } else { *used.select_nth_unstable(middle).1 });
+        let oldest = if used.is_empty() { 0 } else { *used.select_nth_unstable(middle).1 };
         self.histories.retain(|_, known| known.used > oldest);
         self.kept = self.histories.values().map(Known::weight).sum();
         if self.kept > KEPT_MAX_COUNT / 2 {
@@ -436,7 +448,7 @@ impl Life {
 }
 
 /// Facts that name no invocation are of the system, and stand in a history of the system.
-fn refuse_facts_of_calls(history: &History, facts: &[Fact]) -> Result<(), IllegalTransition> {
+fn refuse_misplaced(history: &History, facts: &[Fact]) -> Result<(), IllegalTransition> {
     let of_a_call = |fact: &&Fact| match fact {
         Fact::ToolCallStarted(_)
         | Fact::GovernanceEvaluated(_)

@@ -74,24 +74,14 @@ impl MemoryJournal {
         // Every change is made only after all that could fail.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn refuse_while_failing(&self) -> Result<(), Unavailable> {
-        match self.health() {
-            StoreHealth::Serving => Ok(()),
-            StoreHealth::Failing(cause) => Err(Unavailable { cause, may_have_landed: false }),
-        }
-    }
 }
 
 #[async_trait]
 impl Store for MemoryJournal {
     async fn append(&self, entry: Entry) -> Result<Receipt, AppendError> {
-        self.refuse_while_failing()?;
-        let bodies: Vec<_> = entry.facts.iter().filter_map(|fact| fact.encode().ok()).collect();
-        if bodies.is_empty() || bodies.len() != entry.facts.len() {
-            return Err(Unavailable { cause: UnavailableCause::Other, may_have_landed: false }.into());
-        }
-        Ok(self.record().append(entry, bodies)?)
+        self.health().check()?;
+        let prepared = Prepared::new(entry)?;
+        Ok(self.record().append(prepared)?)
     }
 
     async fn lookup(&self, run: &RunKey, tool_call: &ToolCallId, invocation: &InvocationId) -> Result<Lookup, Unavailable> {
@@ -126,7 +116,7 @@ impl Store for MemoryJournal {
     }
 
     async fn number(&self, request: NumberRequest) -> Result<GenerationNumbers, Unavailable> {
-        self.refuse_while_failing()?;
+        self.health().check()?;
         Ok(self.record().number(request))
     }
 
@@ -187,12 +177,12 @@ impl Reader for MemoryJournal {
 }
 
 impl Record {
-    pub(crate) fn append(&mut self, entry: Entry, bodies: Vec<Vec<u8>>) -> Result<Receipt, tollgate_domain::Conflict> {
+    pub(crate) fn append(&mut self, prepared: Prepared) -> Result<Receipt, tollgate_domain::Conflict> {
         let mut batch = Batch::default();
-        let facts = entry.facts.clone();
+        let facts = prepared.entry.facts.clone();
         // For the assertion below alone: what others are measured against must not pay for it.
-        let history = cfg!(debug_assertions).then(|| entry.history.clone());
-        let receipt = self.ledger.append(Prepared { entry, bodies }, &mut batch)?;
+        let history = cfg!(debug_assertions).then(|| prepared.entry.history.clone());
+        let receipt = self.ledger.append(prepared, &mut batch)?;
         for (row, fact) in batch.facts.into_iter().zip(facts) {
             let (tool_call, invocation, tool) = match row.invocation {
                 Some(key) => (Some(key.tool_call), Some(key.invocation), Some(key.tool)),

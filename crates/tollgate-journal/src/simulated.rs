@@ -18,7 +18,7 @@ use tollgate_domain::{
 use crate::{
     backend::Backend,
     group_commit::GroupCommit,
-    ledger::{Batch, Counters, Found, Known, Wanted},
+    ledger::{Batch, Counters, Found, Known, Prepared, Wanted},
     memory::MemoryJournal,
 };
 
@@ -94,10 +94,30 @@ impl SimulatedDisk {
             assert!(history.is_some() && fact.is_some(), "a row is a fact of a history");
             let (Some(history), Some(fact)) = (history, fact) else { return };
             let entry = Entry { history: history.clone(), invocation: row.invocation, facts: vec![fact] };
-            let kept = record.append(entry, vec![row.body]);
+            let kept = record.append(Prepared { entry, bodies: vec![row.body] });
             let receipt = Receipt { sequence: row.sequence, position: row.position, attempt: row.attempt };
             assert_eq!(kept, Ok(receipt), "the writer numbers facts as the record does");
             assert_eq!(record.ledger.history(&history).map(|known| known.digest), Some(row.digest), "and chains them so");
+        }
+    }
+
+    fn found(&self, Wanted { history, invocation }: &Wanted) -> Found {
+        let record = self.durable.record();
+        let Some(known) = record.ledger.history(history) else { return Found::default() };
+        let (tool_call, invocation) = invocation.as_ref().map(|(call, id)| (call, id)).unzip();
+        Found {
+            history: known.id.map(|id| (id, known.sequence, known.digest)),
+            tool_call: tool_call.and_then(|id| known.tool_calls.get(id)).cloned(),
+            invocation: invocation.and_then(|id| known.invocations.get(id)).cloned(),
+        }
+    }
+
+    fn known(&self, history: &History) -> Known {
+        match self.durable.record().ledger.history(history) {
+            Some(Known { id: Some(id), sequence, digest, tool_calls, invocations, .. }) => {
+                Known::complete((*id, *sequence, *digest), tool_calls.clone(), invocations.clone())
+            }
+            Some(_) | None => Known::absent(history),
         }
     }
 }
@@ -111,7 +131,7 @@ pub struct SimulatedJournal {
 }
 
 impl SimulatedJournal {
-    /// Opens the journal; the disk's last process has ended. Must be called within a tokio runtime with IO and time.
+    /// Opens the journal; the disk's last process has ended. Must be called within a tokio runtime with time.
     #[must_use]
     pub fn open(disk: SimulatedDisk, fate: Arc<dyn Fate>) -> Self {
         let next = disk.durable.record().ledger.next();
@@ -123,10 +143,9 @@ impl SimulatedJournal {
     }
 
     async fn read<T>(&self, read: impl Future<Output = Result<T, Unavailable>>) -> Result<T, Unavailable> {
-        let refused = |cause| Unavailable { cause, may_have_landed: false };
-        self.fate.read().await.map_err(refused)?;
+        self.fate.read().await.map_err(Unavailable::refused)?;
         let result = read.await;
-        self.fate.read().await.map_err(refused)?;
+        self.fate.read().await.map_err(Unavailable::refused)?;
         result
     }
 }
@@ -192,16 +211,25 @@ impl Backend for SimulatedBackend {
     }
 
     async fn commit(&mut self, batch: Batch) -> Result<(), Unavailable> {
-        self.fate.write().await.map_err(|cause| Unavailable { cause, may_have_landed: false })?;
+        self.fate.write().await.map_err(Unavailable::refused)?;
         *lock(&self.disk.unsynced) = Some(batch);
         let synced = self.fate.sync().await;
         self.disk.settle(synced.err().is_none_or(|failed| failed.landed));
-        synced.map_err(|SyncFailed { cause, .. }| Unavailable { cause, may_have_landed: true })
+        synced.map_err(|failed| Unavailable::unknown(failed.cause))
     }
 
     async fn number(&mut self, request: &NumberRequest) -> Result<GenerationNumbers, Unavailable> {
-        self.fate.write().await.map_err(|cause| Unavailable { cause, may_have_landed: false })?;
-        Ok(self.disk.durable.record().number(request.clone()))
+        self.fate.write().await.map_err(Unavailable::refused)?;
+        let number = || self.disk.durable.record().number(request.clone());
+        match self.fate.sync().await {
+            Ok(()) => Ok(number()),
+            Err(SyncFailed { cause, landed }) => {
+                if landed {
+                    number();
+                }
+                Err(Unavailable::unknown(cause))
+            }
+        }
     }
 
     async fn heal(&mut self) -> Result<Counters, UnavailableCause> {
@@ -210,28 +238,6 @@ impl Backend for SimulatedBackend {
     }
 
     async fn close(&mut self) {}
-}
-
-impl SimulatedDisk {
-    fn found(&self, Wanted { history, invocation }: &Wanted) -> Found {
-        let record = self.durable.record();
-        let Some(known) = record.ledger.history(history) else { return Found::default() };
-        let (tool_call, invocation) = invocation.as_ref().map(|(call, id)| (call, id)).unzip();
-        Found {
-            history: known.id.map(|id| (id, known.sequence, known.digest)),
-            tool_call: tool_call.and_then(|id| known.tool_calls.get(id)).cloned(),
-            invocation: invocation.and_then(|id| known.invocations.get(id)).cloned(),
-        }
-    }
-
-    fn known(&self, history: &History) -> Known {
-        match self.durable.record().ledger.history(history) {
-            Some(Known { id: Some(id), sequence, digest, tool_calls, invocations, .. }) => {
-                Known::complete((*id, *sequence, *digest), tool_calls.clone(), invocations.clone())
-            }
-            Some(_) | None => Known::absent(history),
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -26,6 +26,8 @@ const OTHER_AGENTS: usize = 97;
 const CLOSE_FORBIDS: usize = 7;
 /// Policies before the ones that make up the number: the permit of reading, and the forbid of writing.
 const FIRST_POLICIES: usize = 2;
+/// Policies that every bundle has, whatever the others can match.
+pub(crate) const COMMON_POLICIES: usize = FIRST_POLICIES + CLOSE_FORBIDS;
 
 /// What the policies of a bundle can match, beside the few that the calls are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub(crate) fn bundle(policies: usize, reach: Reach, generation: u64) -> Tree {
     text += "@id(\"read\")\npermit (principal == Tollgate::Agent::\"bench-agent\", action, resource == Tollgate::Tool::\"desk.read\");\n";
     text += "@id(\"no-writing\")\n@code(\"writing_denied\")\nforbid (principal, action, resource == Tollgate::Tool::\"desk.write\");\n";
     for number in FIRST_POLICIES..policies {
-        let (effect, scope) = if number < FIRST_POLICIES + CLOSE_FORBIDS {
+        let (effect, scope) = if number < COMMON_POLICIES {
             ("forbid", "principal, action, resource == Tollgate::Tool::\"desk.read\"".to_owned())
         } else if reach == Reach::Everywhere {
             ("forbid", "principal, action, resource".to_owned())
@@ -89,7 +91,7 @@ pub(crate) fn cerbos(policies: usize) -> Tree {
     let attempt = |number: usize| format!("R.attr.attempt > {} && !R.attr.interactive", number + 1_000);
     let mut read = rule("EFFECT_ALLOW", "P.id == \"bench-agent\"");
     for number in FIRST_POLICIES..policies {
-        if number < FIRST_POLICIES + CLOSE_FORBIDS {
+        if number < COMMON_POLICIES {
             read += &rule("EFFECT_DENY", &attempt(number));
             continue;
         }

@@ -10,7 +10,7 @@ const RUNS: u64 = 64;
 /// Calls of a run before another takes its place.
 const CALLS_OF_A_RUN: u64 = 32;
 /// In the mix, one call out of so many is denied.
-const MIX: u64 = 4;
+pub(crate) const MIX: u64 = 4;
 
 /// A call and its answer.
 #[derive(Debug)]
@@ -83,9 +83,10 @@ impl Calls {
         self.facts.get()
     }
 
-    /// The run of the last call.
-    pub(crate) fn last_run(&self) -> v1::RunKey {
-        self.run(self.made.get() - 1)
+    /// The runs of the last calls, that of the last first; each once.
+    pub(crate) fn last_runs(&self) -> impl Iterator<Item = v1::RunKey> {
+        let made = self.made.get();
+        (made.saturating_sub(RUNS)..made).rev().map(|number| self.run(number))
     }
 
     fn run(&self, number: u64) -> v1::RunKey {

@@ -11,13 +11,12 @@ use tonic::{Request, client::Grpc, codegen::http::uri::PathAndQuery, transport::
 use tonic_prost::ProstCodec;
 
 use crate::{
+    calls::MIX,
     load::Log,
     servers::{self, Process, free_port},
 };
 
 const METHOD: &str = "/cerbos.svc.v1.CerbosService/CheckResources";
-/// One question out of so many is about writing, as in the mix that the product is asked.
-const MIX: u64 = 4;
 
 /// A Cerbos server that serves; killed when dropped.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ pub(crate) struct Report {
     claims: Vec<Claim>,
     /// What has no place in a table, such as what could not be measured.
     pub(crate) notes: Vec<String>,
-    /// Answers that were held against the journals of their servers.
+    /// Answers that were counted against the journals of their servers.
     pub(crate) answers: u64,
 }
 
@@ -93,12 +93,7 @@ impl Report {
             };
             writeln!(text, "| {figure} | {name} | {goal} | {measured:.2}{unit} | {holds} | {foreign:.0} % |").unwrap();
         }
-        writeln!(
-            text,
-            "\n{} answers were held against the journals: each has its facts, and no fact is without its answer.",
-            self.answers
-        )
-        .unwrap();
+        writeln!(text, "\n{} answers were checked, and the journals have as many facts as they stand on.", self.answers).unwrap();
         for note in &self.notes {
             writeln!(text, "\n{note}").unwrap();
         }

@@ -24,8 +24,6 @@ pub const CLOCK: usize = 0;
 pub const KEEP_UNDO: usize = 1;
 /// The word with the number of the undo log's last record; numbers go on over restarts.
 pub const UNDO_NUMBER: usize = 2;
-/// The first of the words that count calls, by operation.
-pub const CALLS: usize = 8;
 /// The first word of the first rule.
 pub const RULES: usize = 32;
 /// How many rules there are.

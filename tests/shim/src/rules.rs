@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    control::{CALLS, RULE_WORDS, RULES, RULES_COUNT, action, rule},
+    control::{RULE_WORDS, RULES, RULES_COUNT, action, rule},
     system,
 };
 
@@ -21,9 +21,6 @@ pub(crate) enum Verdict {
 
 /// Asks the rules. Delays and sudden deaths happen in here.
 pub(crate) fn ask(words: &'static [AtomicU64], operation: u64, file: u64) -> Verdict {
-    if let Some(count) = words.get(CALLS + usize::try_from(operation).unwrap_or(0)) {
-        count.fetch_add(1, SeqCst);
-    }
     for number in 0..RULES_COUNT {
         let start = RULES + number * RULE_WORDS;
         let Some(rule) = words.get(start..start + RULE_WORDS).map(Rule) else { return Verdict::Pass };

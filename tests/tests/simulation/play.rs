@@ -170,10 +170,7 @@ impl Play<'_> {
         self.world.note(|| format!("{event:?}"));
         let name = |sidecar: usize| NAMES[sidecar];
         match event {
-            Event::Crash(sidecar) => {
-                self.world.count("crashes");
-                self.sim.crash(name(sidecar));
-            }
+            Event::Crash(sidecar) => self.sim.crash(name(sidecar)),
             // To a process that does not serve yet it says nothing, and to the next one neither.
             Event::Stop(sidecar) => self.sidecars[sidecar].stop.notify_waiters(),
             Event::Start(sidecar) => self.sim.bounce(name(sidecar)),
@@ -195,6 +192,9 @@ impl Play<'_> {
                 if !self.step() {
                     return false;
                 }
+            }
+            if matches!(event, Event::Crash(_)) {
+                self.world.count("crashes");
             }
             self.happen(event);
         }

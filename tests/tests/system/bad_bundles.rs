@@ -42,7 +42,7 @@ async fn p02_no_kind_of_bad_bundle_changes_an_answer_and_each_is_seen_everywhere
         let (later, first) = kinds.split_at(kinds.len() * round / rounds);
         decisions += refused(first.iter().chain(later)).await;
     }
-    soak::report(&[("kinds of bad bundle", kinds.len() * rounds), ("decisions beside bad bundles", decisions)]);
+    soak::report(&[("bad bundles put in place", kinds.len() * rounds), ("decisions beside bad bundles", decisions)]);
 }
 
 async fn refused(kinds: impl Iterator<Item = &Kind>) -> usize {

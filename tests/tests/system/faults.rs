@@ -13,10 +13,9 @@ mod slow;
 
 use tollgate_tests::{
     load::{self, Told},
-    sidecar::{Setup, Sidecar, eventually},
+    sidecar::{Setup, Sidecar},
     soak,
 };
-use tonic_health::pb::health_check_response::ServingStatus;
 
 /// Ends a test: starts a sidecar on what is there, stops it in order, and holds the journal against what callers
 /// were told.
@@ -40,9 +39,4 @@ async fn settle_running(sidecar: Sidecar, told: &Told) -> Setup {
     verified.assert_nothing_lost();
     assert_eq!(told.hangs, 0, "answers within the deadline");
     setup
-}
-
-/// Waits until the data door says this of the sidecar.
-async fn until(sidecar: &Sidecar, status: ServingStatus) {
-    eventually(status.as_str_name(), async || (sidecar.health("").await == Some(status)).then_some(())).await;
 }

@@ -30,14 +30,9 @@ pub(super) fn cause_of_io(kind: std::io::ErrorKind) -> UnavailableCause {
     }
 }
 
-/// A refusal of which nothing can have become durable.
-pub(super) const fn refused(cause: UnavailableCause) -> Unavailable {
-    Unavailable { cause, may_have_landed: false }
-}
-
 /// A refusal for a failure before anything could become durable.
 pub(super) fn refused_by(error: &rusqlite::Error) -> Unavailable {
-    refused(cause_of(error))
+    Unavailable::refused(cause_of(error))
 }
 
 /// <https://www.sqlite.org/rescode.html>: the primary code is the low byte, and only where the

@@ -52,9 +52,7 @@ impl WriterLock {
             Err(error) => Err(error.into()),
         }
     }
-}
 
-impl WriterLock {
     /// Whether the lock keeps others out: it does not when its file was removed, since a second sidecar
     /// would make a new one.
     pub(super) fn holds(&self) -> bool {

@@ -22,9 +22,7 @@ use super::{
 use crate::ledger::Counters;
 
 /// What marks a SQLite database as a journal; set by the first migration.
-const APPLICATION_ID: i64 = 1_416_514_380;
-/// The schema that this program writes; set by the last migration.
-const SCHEMA_VERSION: i64 = 1;
+const APPLICATION_ID: u32 = u32::from_be_bytes(*b"TnKL");
 /// After how many pages SQLite moves the log into the database, within a commit.
 const CHECKPOINT_PAGES: u32 = 4_000;
 /// How many statements a connection keeps prepared: all that there are.
@@ -36,6 +34,9 @@ const WHOLE_CHECK_MAX_BYTES: u64 = 64 * 1_048_576;
 
 /// What brings a database from each schema to the next, in a transaction of its own.
 const MIGRATIONS: [&str; 1] = [include_str!("../../../../migrations/sqlite/0001_journal.sql")];
+/// The schema that this program writes; set by the last migration.
+const SCHEMA_VERSION: u32 = 1;
+const _: () = assert!(MIGRATIONS.len() == SCHEMA_VERSION as usize, "each migration makes the next schema");
 
 /// What opening found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +88,9 @@ pub enum OpenError {
         /// The database.
         path: PathBuf,
         /// Its schema.
-        found: i64,
+        found: u32,
         /// The newest that this program knows.
-        known: i64,
+        known: u32,
     },
     /// An older program wrote it, and it was not opened to serve since.
     #[error("the journal {} has schema {found}; this program reads schema {known}", path.display())]
@@ -97,9 +98,9 @@ pub enum OpenError {
         /// The database.
         path: PathBuf,
         /// Its schema.
-        found: i64,
+        found: u32,
         /// The one that this program reads.
-        known: i64,
+        known: u32,
     },
     /// Its content is not what was written.
     #[error("the journal {} is damaged: {damage}", path.display())]
@@ -196,8 +197,9 @@ pub(super) fn open(options: &SqliteOptions) -> Result<Opened, OpenError> {
         }
         Before::Nothing | Before::Foreign => None,
     };
-    verify_pragmas(&connection).map_err(failed)?;
-    verify_journal_mode(path, &connection)?;
+    if let Some(setting) = setting_not_in_force(&connection).map_err(failed)? {
+        return Err(OpenError::NotDurable { path: path.clone(), setting });
+    }
     migrate(&mut connection).map_err(|error| failed(cause_of(&error)))?;
     check_identity(options, &connection)?;
     let sidecar = remember(&connection, "sidecar", options.sidecar.as_str().as_bytes()).map_err(failed)?;
@@ -299,8 +301,8 @@ fn escaped(path: &Path) -> String {
 
 /// Brings the schema up to date.
 fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
-    let current: usize = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
-    for migration in MIGRATIONS.iter().skip(current) {
+    let current: u32 = value(connection, "PRAGMA user_version")?;
+    for migration in MIGRATIONS.iter().skip(current as usize) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration)?;
         transaction.commit()?;
@@ -330,21 +332,20 @@ pub(super) fn counters(connection: &Connection) -> Result<Counters, UnavailableC
     rows::one(connection, query, [], |row| Ok(Counters { history: rows::number(row, 0)?, position: rows::number(row, 1)? }))
 }
 
-/// Whether the settings on which durability rests are in force on a connection.
-pub(super) fn verify_pragmas(connection: &Connection) -> Result<(), UnavailableCause> {
-    let failed = |error: rusqlite::Error| cause_of(&error);
-    let synchronous: i64 = value(connection, "PRAGMA synchronous").map_err(failed)?;
-    let foreign_keys: i64 = value(connection, "PRAGMA foreign_keys").map_err(failed)?;
-    if synchronous == 2 && foreign_keys == 1 { Ok(()) } else { Err(UnavailableCause::Other) }
-}
-
-fn verify_journal_mode(path: &Path, connection: &Connection) -> Result<(), OpenError> {
-    let mode: Result<String, _> = value(connection, "PRAGMA journal_mode");
-    match mode {
-        Ok(mode) if mode == "wal" => Ok(()),
-        Ok(_) => Err(OpenError::NotDurable { path: path.to_owned(), setting: "journal_mode = wal" }),
-        Err(error) => Err(opening(path, &error)),
-    }
+/// The first of the settings on which the journal rests that has no effect on a connection.
+pub(super) fn setting_not_in_force(connection: &Connection) -> Result<Option<&'static str>, UnavailableCause> {
+    let settings = || {
+        let journal_mode: String = value(connection, "PRAGMA journal_mode")?;
+        let synchronous: i64 = value(connection, "PRAGMA synchronous")?;
+        let foreign_keys: bool = value(connection, "PRAGMA foreign_keys")?;
+        Ok([
+            ("journal_mode = WAL", journal_mode == "wal"),
+            ("synchronous = FULL", synchronous == 2),
+            ("foreign_keys = ON", foreign_keys),
+        ])
+    };
+    let settings = settings().map_err(|error: rusqlite::Error| cause_of(&error))?;
+    Ok(settings.into_iter().find(|(_, in_force)| !in_force).map(|(setting, _)| setting))
 }
 
 fn value<T: FromSql>(connection: &Connection, sql: &'static str) -> rusqlite::Result<T> {
@@ -359,8 +360,8 @@ fn read_schema(path: &Path, target: &Target, reading: bool) -> Result<(), OpenEr
 
 fn check_schema(path: &Path, connection: &Connection, reading: bool) -> Result<(), OpenError> {
     let failed = |error: rusqlite::Error| opening(path, &error);
-    let application: i64 = value(connection, "PRAGMA application_id").map_err(failed)?;
-    let found: i64 = value(connection, "PRAGMA user_version").map_err(failed)?;
+    let application: u32 = value(connection, "PRAGMA application_id").map_err(failed)?;
+    let found: u32 = value(connection, "PRAGMA user_version").map_err(failed)?;
     let tables: i64 = value(connection, "SELECT count(*) FROM sqlite_schema").map_err(failed)?;
     // A first start that was cut off before the first migration leaves a database without tables.
     let unbegun = application == 0 && tables == 0 && !reading;
@@ -377,7 +378,7 @@ fn check_content(path: &Path, connection: &Connection, size: u64) -> Result<(), 
     let damaged = |damage| OpenError::Damaged { path: path.to_owned(), damage };
     check::structure(connection, size <= WHOLE_CHECK_MAX_BYTES).map_err(damaged)?;
     // A first start that was cut off before the first migration left nothing to look at.
-    let schema: i64 = value(connection, "PRAGMA user_version").map_err(|error| opening(path, &error))?;
+    let schema: u32 = value(connection, "PRAGMA user_version").map_err(|error| opening(path, &error))?;
     if schema == 0 { Ok(()) } else { check::tail(connection).map_err(damaged) }
 }
 

@@ -16,12 +16,12 @@ use tollgate_domain::{
 };
 
 use super::{
-    cause::{cause_of, refused},
+    cause::cause_of,
     open::{self, OpenError, Target},
     rows::{self, CORRUPT, Read, history_columns, stored},
 };
 use crate::{
-    ledger::{Known, KnownInvocation, KnownToolCall},
+    ledger::Known,
     summary::{self, last_activated, last_of_decision},
 };
 
@@ -134,13 +134,15 @@ impl SqliteReader {
     ) -> Result<T, Unavailable> {
         let readers = Arc::clone(&self.0);
         let place = tokio::time::timeout(PLACE_WAIT, Arc::clone(&readers.places).acquire_owned()).await;
-        let place = place.map_err(|_| refused(UnavailableCause::Overloaded))?.map_err(|_| refused(UnavailableCause::Closed))?;
+        let place = place
+            .map_err(|_| Unavailable::refused(UnavailableCause::Overloaded))?
+            .map_err(|_| Unavailable::refused(UnavailableCause::Closed))?;
         let reading = tokio::task::spawn_blocking(move || {
             // Held by the thread, which goes on where nobody waits for it any more.
             let _place = place;
             readers.read(read)
         });
-        reading.await.unwrap_or(Err(UnavailableCause::Other)).map_err(refused)
+        reading.await.unwrap_or(Err(UnavailableCause::Other)).map_err(Unavailable::refused)
     }
 
     /// What the record has of a tool call and an invocation; and how their run stands, where that is asked for.
@@ -307,24 +309,12 @@ fn known(connection: &Connection, of: &History) -> Read<Known> {
     let (sequence, digest) = rows::one(connection, last, [key], |row| Ok((rows::number(row, 0)?, rows::digest(row, 1)?)))?;
     let calls = "SELECT tool_call, first, tool, attempts, latest FROM tool_calls WHERE history = ? LIMIT ?";
     let calls = rows::all(connection, calls, params![key, KEYS_MAX_COUNT], |row| {
-        let (first, latest) = (rows::number(row, 1)?, rows::number(row, 4)?);
-        Ok((
-            rows::text(row, 0)?,
-            KnownToolCall { first, tool: rows::text(row, 2)?, attempts: rows::small_number(row, 3)?, latest },
-        ))
+        Ok((rows::text(row, 0)?, rows::known_tool_call(row, 1)?))
     })?;
     let invocations = "SELECT invocation, started, tool_call, attempt, state, evaluated, terminal \
                        FROM invocations WHERE history = ? LIMIT ?";
     let invocations = rows::all(connection, invocations, params![key, KEYS_MAX_COUNT], |row| {
-        let known = KnownInvocation {
-            started: rows::number(row, 1)?,
-            tool_call: rows::number(row, 2)?,
-            attempt: rows::small_number(row, 3)?,
-            state: rows::state(row, 4)?,
-            evaluated: rows::optional_number(row, 5)?,
-            terminal: rows::optional_number(row, 6)?,
-        };
-        Ok((rows::text(row, 0)?, known))
+        Ok((rows::text(row, 0)?, rows::known_invocation(row, 1)?))
     })?;
     let few = calls.len().max(invocations.len()) < KEYS_MAX_COUNT as usize;
     let last = (id, sequence, digest);

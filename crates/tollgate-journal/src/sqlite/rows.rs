@@ -4,6 +4,7 @@ use rusqlite::{Connection, Params, Row, types::ValueRef};
 use tollgate_domain::{Digest, Fact, History, InvocationState, SystemRun, UnavailableCause};
 
 use super::cause::cause_of;
+use crate::ledger::{KnownInvocation, KnownToolCall};
 
 /// A value, or the cause why there is none.
 pub(super) type Read<T> = Result<T, UnavailableCause>;
@@ -92,6 +93,28 @@ pub(super) fn digest(row: &Row<'_>, column: usize) -> Read<Digest> {
 /// A fact's body, or NULL.
 pub(super) fn optional_fact(row: &Row<'_>, column: usize) -> Read<Option<Fact>> {
     optional_bytes(row, column)?.map(|bytes| Fact::decode(bytes).map_err(|_| CORRUPT)).transpose()
+}
+
+/// A tool call as the columns `first, tool, attempts, latest`, of which this is the first.
+pub(super) fn known_tool_call(row: &Row<'_>, column: usize) -> Read<KnownToolCall> {
+    Ok(KnownToolCall {
+        first: number(row, column)?,
+        tool: text(row, column + 1)?,
+        attempts: small_number(row, column + 2)?,
+        latest: number(row, column + 3)?,
+    })
+}
+
+/// An invocation as the columns `started, tool_call, attempt, state, evaluated, terminal`, of which this is the first.
+pub(super) fn known_invocation(row: &Row<'_>, column: usize) -> Read<KnownInvocation> {
+    Ok(KnownInvocation {
+        started: number(row, column)?,
+        tool_call: number(row, column + 1)?,
+        attempt: small_number(row, column + 2)?,
+        state: state(row, column + 3)?,
+        evaluated: optional_number(row, column + 4)?,
+        terminal: optional_number(row, column + 5)?,
+    })
 }
 
 fn value<'r>(row: &'r Row<'_>, column: usize) -> Read<ValueRef<'r>> {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use tollgate_domain::{GenerationNumbers, NumberRequest, ResourceId, Unavailable, UnavailableCause};
 
 use super::{
-    cause::{cause_of, cause_of_io, refused, refused_by},
+    cause::{cause_of, cause_of_io, refused_by},
     file::{Sight, WriterLock, fill_log, log_of},
     open,
     read::SqliteReader,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     backend::Backend,
-    ledger::{Batch, Counters, FactRow, Found, KnownInvocation, KnownToolCall, Wanted},
+    ledger::{Batch, Counters, FactRow, Found, Wanted},
     numbering::{LastHook, Numbered, Numbering},
 };
 
@@ -79,8 +79,8 @@ impl Writer {
     }
 
     fn number(&mut self, request: &NumberRequest) -> Result<GenerationNumbers, Unavailable> {
-        let connection = self.connection.as_ref().ok_or(refused(UnavailableCause::Io))?;
-        match numbered(connection, request).map_err(refused)?.number(request) {
+        let connection = self.connection.as_ref().ok_or(Unavailable::refused(UnavailableCause::Io))?;
+        match numbered(connection, request).map_err(Unavailable::refused)?.number(request) {
             Numbering::Given(numbers) => Ok(numbers),
             Numbering::New(numbers) => {
                 self.write(|connection| insert_generation(connection, request, &numbers))?;
@@ -103,7 +103,9 @@ impl Writer {
             self.lock = Some(taken.ok_or(UnavailableCause::Io)?);
         }
         let connection = open::connect_to_write(&self.path).map_err(|error| cause_of(&error))?;
-        open::verify_pragmas(&connection)?;
+        if open::setting_not_in_force(&connection)?.is_some() {
+            return Err(UnavailableCause::Other);
+        }
         open::empty_log(&connection)?;
         for bytes in [PROBE_BYTES, 0] {
             let probe = connection.execute("UPDATE probe SET body = zeroblob(?) WHERE id = 1", [bytes]);
@@ -131,13 +133,13 @@ impl Writer {
     /// before `COMMIT`, nothing has.
     fn write(&mut self, write: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), Unavailable> {
         // Kept only where everything succeeds: with the connection end its transaction and its locks.
-        let connection = self.connection.take().ok_or(refused(UnavailableCause::Io))?;
+        let connection = self.connection.take().ok_or(Unavailable::refused(UnavailableCause::Io))?;
         let run = |sql| connection.prepare_cached(sql)?.execute([]);
         run("BEGIN IMMEDIATE").and_then(|_| write(&connection)).map_err(|error| refused_by(&error))?;
-        run("COMMIT").map_err(|error| Unavailable { cause: cause_of(&error), may_have_landed: true })?;
+        run("COMMIT").map_err(|error| Unavailable::unknown(cause_of(&error)))?;
         if !self.is_in_place() {
             // Committed to a file that nobody will find again, or that another sidecar writes to as well.
-            return Err(Unavailable { cause: UnavailableCause::Io, may_have_landed: true });
+            return Err(Unavailable::unknown(UnavailableCause::Io));
         }
         self.connection = Some(connection);
         Ok(())
@@ -173,27 +175,12 @@ fn load(connection: &Connection, wanted: &Wanted) -> Result<Found, UnavailableCa
 }
 
 fn found(row: &Row<'_>) -> Result<Found, UnavailableCause> {
-    let tool_call = match rows::optional_number(row, 3)? {
-        None => None,
-        Some(first) => Some(KnownToolCall {
-            first,
-            tool: rows::text(row, 4)?,
-            attempts: rows::small_number(row, 5)?,
-            latest: rows::number(row, 6)?,
-        }),
-    };
-    let invocation = match rows::optional_number(row, 7)? {
-        None => None,
-        Some(started) => Some(KnownInvocation {
-            started,
-            tool_call: rows::number(row, 8)?,
-            attempt: rows::small_number(row, 9)?,
-            state: rows::state(row, 10)?,
-            evaluated: rows::optional_number(row, 11)?,
-            terminal: rows::optional_number(row, 12)?,
-        }),
-    };
-    Ok(Found { history: Some((rows::number(row, 0)?, rows::number(row, 1)?, rows::digest(row, 2)?)), tool_call, invocation })
+    let (tool_call, invocation) = (rows::optional_number(row, 3)?, rows::optional_number(row, 7)?);
+    Ok(Found {
+        history: Some((rows::number(row, 0)?, rows::number(row, 1)?, rows::digest(row, 2)?)),
+        tool_call: tool_call.map(|_| rows::known_tool_call(row, 3)).transpose()?,
+        invocation: invocation.map(|_| rows::known_invocation(row, 7)).transpose()?,
+    })
 }
 
 /// Writes a batch, row by row through statements that stay prepared.

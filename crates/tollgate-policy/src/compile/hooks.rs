@@ -7,7 +7,7 @@ use std::{
 };
 
 use cedar_policy::Authorizer;
-use tollgate_domain::{Digest, HookDefinition, HookId, Ownership, ResourceId, TenantId, ToolDeclaration, ToolId, WorkspaceId};
+use tollgate_domain::{Digest, HookDefinition, HookId, Ownership, ResourceId, TenantId, ToolId, WorkspaceId};
 
 use super::{
     Kind, Shared,
@@ -172,7 +172,8 @@ impl HookCompiler<'_> {
             return Some(Actions::Invoke(names::action(INVOKE_TOOL), schema.plan(INVOKE_TOOL, false, findings)?));
         }
         let mut actions = HashMap::new();
-        let mut selectable: Vec<_> = self.shared.tools.tools.iter().filter(|(id, tool)| selects(file, id, tool)).collect();
+        let mut selectable: Vec<_> =
+            self.shared.tools.tools.iter().filter(|(id, tool)| file.selectors.reach(id, &tool.provider)).collect();
         selectable.sort_by_key(|(id, _)| *id);
         for (id, tool) in selectable {
             let name = names::typed_action(tool.provider.as_str(), tool.external_name.as_str());
@@ -227,10 +228,4 @@ fn everywhere<'a>(
     let most = actions.uids().map(everywhere).max_by_key(BTreeSet::len).filter(|most| most.len() > EVERYWHERE_MAX_COUNT)?;
     let first = most.iter().filter_map(|id| places.get(*id)).min_by_key(|(source, head)| (&source.path, head.start))?;
     Some((most.len(), first))
-}
-
-fn selects(file: &HookFile, id: &ToolId, tool: &ToolDeclaration) -> bool {
-    let selectors = &file.selectors;
-    (selectors.tools.is_empty() || selectors.tools.contains(id))
-        && (selectors.providers.is_empty() || selectors.providers.contains(&tool.provider))
 }

@@ -9,10 +9,7 @@ use crate::{files::ToolsFile, hook::CedarHook};
 
 /// Judges a call that nobody makes, and forgets the verdict.
 pub(super) fn up(hook: &CedarHook, tools: &ToolsFile, selectors: &Selectors) {
-    let tool = tools.tools.iter().find(|(id, tool)| {
-        (selectors.tools.is_empty() || selectors.tools.contains(*id))
-            && (selectors.providers.is_empty() || selectors.providers.contains(&tool.provider))
-    });
+    let tool = tools.tools.iter().find(|(id, tool)| selectors.reach(id, &tool.provider));
     let Some((id, declared)) = tool else { return };
     let facts = ToolFacts {
         id: id.clone(),

@@ -19,12 +19,10 @@ use sha2::{Digest as _, Sha256};
 use tollgate_domain::VerdictKind;
 
 use super::*;
-use crate::{files::Mode, hook};
+use crate::{files::Mode, hook, limits::COMPILE_STACK_BYTES};
 
 const ARCHIVE: &str = "corpus-tests.tar.gz";
 const ARCHIVE_DIGEST: &str = "89c16f19a60cd069e59dfe3b1a64cdc98d8fcbeaf98b2852e8fb6d6b20985df3";
-/// As deep as the threads that evaluate in the sidecar, with room for a build without optimisations.
-const STACK_BYTES: usize = 64 * 1_048_576;
 
 #[derive(Deserialize)]
 struct Case {
@@ -130,7 +128,7 @@ fn ask_with_a_blanket_permit(place: &str, policies: &PolicySet, request: &Reques
 }
 
 fn on_a_deep_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> thread::JoinHandle<T> {
-    thread::Builder::new().stack_size(STACK_BYTES).spawn(work).unwrap()
+    thread::Builder::new().stack_size(COMPILE_STACK_BYTES).spawn(work).unwrap()
 }
 
 #[test]

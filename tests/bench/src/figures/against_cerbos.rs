@@ -10,10 +10,8 @@ use crate::{
     contest::{self, Pace, Variant},
     load,
     report::Report,
-    servers::{Door, Program, Server},
+    servers::{CONNECTIONS, Door, Program, Server},
 };
-
-const CONNECTIONS: usize = 4;
 
 pub(super) async fn measure(pace: Pace, report: &mut Report, program: Option<&Path>) {
     let Some(program) = program else {

@@ -48,6 +48,8 @@ pub(super) async fn against_an_echo(pace: Pace, report: &mut Report) {
     let mut figure = report.figure('c', &rows);
     let unary = ratio("unary, 64: the program", "unary, 64: echo");
     figure.claim("unary, 64: the program / echo", Goal::AtLeast(0.3), unary, "");
+    let stream = ratio("stream, 64: the program", "stream, 64: echo");
+    figure.claim("stream, 64: the program / echo", None, stream, "");
     let streamed = ratio("stream, 64: the program", "unary, 64: the program");
     figure.claim("the program, 64: stream / unary", Goal::AtLeast(1.5), streamed, "");
     report.answers += product.check_facts().await;
